@@ -16,7 +16,10 @@ _KEPT: WeakKeyDictionary[Profile, dict[Callable[..., Any], Any]] = WeakKeyDictio
 
 @contextmanager
 def remembering(profile: Profile) -> Iterator[None]:
-    """Keep the results of functions that are `remembered`, in memory, until the end of the block."""
+    """Keep the results of functions that are `remembered`, in memory, until the outermost block ends."""
+    if profile in _KEPT:
+        yield
+        return
     _KEPT[profile] = {}
     try:
         yield

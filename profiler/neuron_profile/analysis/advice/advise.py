@@ -8,6 +8,7 @@ from dataclasses import replace
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.own_lines import OwnLine
+from neuron_profile.analysis.remembered import remembering
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_tools.doors import Door
 from neuron_tools.profile.reader import Profile
@@ -96,7 +97,8 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
     used_ns = _used_ns(context)
-    found = (finding for _, rule in RULES.load_all() for finding in rule(context))
+    with remembering(context.profile):
+        found = [finding for _, rule in RULES.load_all() for finding in rule(context)]
     findings = _without_explained([finding for finding in found if _is_worth_telling(finding, used_ns)])
     placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
     return tuple(sorted(placed, key=_ranking(placed, used_ns)))

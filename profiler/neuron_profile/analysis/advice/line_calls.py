@@ -13,8 +13,10 @@ import numpy.typing as npt
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.function_sources import function_lines
 from neuron_profile.analysis.loop_sources import LoopLine, loop_lines
+from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.whatif.replay import Spans
+from neuron_tools.profile.reader import Profile
 
 MINIMUM_TIMES = 3
 _CALLS = """
@@ -88,16 +90,21 @@ def spans_of(calls: Sequence[Call]) -> Spans:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def calls_in_order(context: Context) -> list[PlacedCall]:
+def calls_in_order(context: Context) -> Sequence[PlacedCall]:
     """All calls, process by process, as the host made them."""
-    return [
+    return _calls(context.profile)
+
+
+@remembered
+def _calls(profile: Profile) -> Sequence[PlacedCall]:
+    return tuple(
         PlacedCall(
             row["file"], row["line"],
             Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"]),
             row["stack"], row["layer"],
         )
-        for row in context.profile.query(_CALLS).to_pylist()
-    ]  # fmt: skip
+        for row in profile.query(_CALLS).to_pylist()
+    )  # fmt: skip
 
 
 def calls_by_line(context: Context) -> dict[tuple[str, int], list[Call]]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
-from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, DeviceSpans, Kind, load_device_spans
+from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
+from neuron_profile.analysis.traces.stored_spans import Ints, distinct
 from neuron_tools.profile.reader import Profile
-
-_KERNELS = f"""
-WITH {DEVICE_SPANS}
-SELECT process, name, kind, count(*) AS calls, CAST(sum(end_ts - start_ts) AS BIGINT) AS total_ns,
-    min(end_ts - start_ts) AS shortest_ns, max(end_ts - start_ts) AS longest_ns,
-    coalesce(stddev_samp(end_ts - start_ts), 0) AS deviation_ns
-FROM device JOIN kinds USING (name, category) GROUP BY ALL ORDER BY total_ns DESC, name, process
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ def device_times(spans: DeviceSpans) -> tuple[DeviceTime, ...]:
     keys = spans.process << 32 | spans.device
     return tuple(
         _device_time(key >> 32, key & 0xFFFFFFFF, spans.chosen(keys == key))
-        for key in np.unique(keys).tolist()
+        for key in sorted(distinct(keys)[0].tolist())
     )
 
 
@@ -100,18 +95,32 @@ def process_time(process: int, spans: DeviceSpans) -> DeviceTime:
 @remembered
 def find_kernels(profile: Profile) -> tuple[Kernel, ...]:
     """Kernels, collectives and copies by name."""
-    rows = profile.query(_KERNELS).to_pylist()
-    return tuple(
+    spans = load_device_spans(profile)
+    keys = (spans.process * len(spans.names) + spans.name) * len(Kind) + spans.kind
+    group = distinct(keys)[1]
+    one = np.zeros(group.max(initial=-1) + 1, np.int64)
+    one[group] = np.arange(len(group))
+    taken_ns = spans.end_ns - spans.start_ns
+    columns = zip(one.tolist(), *(column.tolist() for column in _statistics(group, len(one), taken_ns)))
+    found = [
         Kernel(
-            **{**row, "kind": Kind(row["kind"]).name.lower(), "deviation_ns": _steady(row["deviation_ns"])}
+            int(spans.process[place]), spans.names[spans.name[place]], Kind(spans.kind[place]).name.lower(),
+            *numbers,
         )
-        for row in rows
-    )
+        for place, *numbers in columns
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda kernel: (-kernel.total_ns, kernel.name, kernel.process)))
 
 
-def _steady(value: float) -> float:
-    """A number without its last digits, which hang on the order in which the database's threads add."""
-    return float(f"{value:.9g}")
+def _statistics(group: Ints, count: int, values: Ints) -> tuple[npt.NDArray[Any], ...]:
+    """Number, sum, least, greatest and sample deviation of the values of each group; (count,) each."""
+    calls, total = np.bincount(group, minlength=count), np.zeros(count, np.int64)
+    least, greatest = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.add.at(total, group, values)
+    np.minimum.at(least, group, values)
+    np.maximum.at(greatest, group, values)
+    distances = np.bincount(group, weights=(values - (total / calls)[group]) ** 2, minlength=count)
+    return calls, total, least, greatest, np.sqrt(distances / np.maximum(calls - 1, 1))
 
 
 def _device_time(process: int, device: int, spans: DeviceSpans) -> DeviceTime:

@@ -13,20 +13,20 @@ from typing import Any
 from neuron_profile.analysis.communication import CollectiveKind, Communication, measure_communication
 from neuron_profile.analysis.traces.breakdown import device_times
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind, load_device_spans
+from neuron_profile.analysis.traces.stored_spans import distinct
 from neuron_tools.profile.reader import Profile
 
-_ARGUMENT = "json_extract_string(span.arguments_json, '$.\"{key}\"')"
+_ARGUMENT = "json_extract_string(arguments_json, '$.\"{key}\"')"
 _ASKED = {
     "told": "Collective name", "inputs": "In msg nelems", "outputs": "Out msg nelems", "dtype": "dtype",
     "ranks": "Group size",
 }  # fmt: skip
 _COLLECTIVES = f"""
 WITH {DEVICE_SPANS}
-SELECT device.name, {", ".join(f"{_ARGUMENT.format(key=key)} AS {name}" for name, key in _ASKED.items())},
-    count(*) AS calls, CAST(sum(device.end_ts - device.start_ts) AS BIGINT) AS duration_ns,
-    min(device.end_ts - device.start_ts) AS shortest_ns
-FROM device JOIN kinds USING (name, category) JOIN TraceSpan span ON span.id = device.id
-WHERE kind = {int(Kind.COMMUNICATION)} GROUP BY ALL ORDER BY duration_ns DESC, device.name
+SELECT name, {", ".join(f"{_ARGUMENT.format(key=key)} AS {name}" for name, key in _ASKED.items())},
+    count(*) AS calls, CAST(sum(end_ts - start_ts) AS BIGINT) AS duration_ns,
+    min(end_ts - start_ts) AS shortest_ns
+FROM device WHERE name IN (SELECT unnest($names)) GROUP BY ALL ORDER BY duration_ns DESC, name
 """
 _WORDS = re.compile(
     r"(all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|send_?recv|broadcast|reduce|send|recv|barrier|"
@@ -71,11 +71,16 @@ def communication_of(profile: Profile) -> Communication:
 
 def measure_trace_communication(profile: Profile) -> Communication:
     """Collectives by kind and size, and what of them overlaps with computing."""
-    kinds = tuple(_kind(row) for row in profile.query(_COLLECTIVES).to_pylist())
-    times = device_times(load_device_spans(profile)) if kinds else ()
+    spans = load_device_spans(profile)
+    named = sorted(distinct(spans.name[spans.kind == int(Kind.COMMUNICATION)])[0].tolist())
+    if not named:
+        return Communication((), 0, 0)
+    rows = profile.query(_COLLECTIVES, {"names": [spans.names[place] for place in named]}).to_pylist()
+    times = device_times(spans)
     return Communication(
-        kinds, sum(time.communication_ns for time in times), sum(time.hidden_ns for time in times)
-    )
+        tuple(_kind(row) for row in rows), sum(time.communication_ns for time in times),
+        sum(time.hidden_ns for time in times),
+    )  # fmt: skip
 
 
 def _kind(row: Mapping[str, Any]) -> CollectiveKind:

@@ -9,21 +9,20 @@ in such traces and count as gaps between spans.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
-from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_profile.analysis.traces.device_spans import Kind, load_device_spans
+from neuron_profile.analysis.traces.stored_spans import Ints, distinct, load_tracks, read_spans
 from neuron_tools.profile.reader import Profile
 
 if TYPE_CHECKING:
     from neuron_profile.analysis.traces.path_kernel import Waits
 
-Ints = npt.NDArray[np.int64]
 Stretches = dict[tuple[str, str], list[int]]
 """Time and number of stretches by resource and operation."""
 
@@ -33,19 +32,8 @@ WAITING_CALLS = (
     "nrt_execute", "nrt_tensor_read",
 )  # fmt: skip
 LAUNCHING, BETWEEN_SPANS = "launch", "between device spans"
-_DEVICE = f"""
-WITH {DEVICE_SPANS}
-SELECT process, track, start_ts, end_ts, correlation_id, name FROM device JOIN kinds USING (name, category)
-WHERE kind != {int(Kind.OTHER)} AND process = ? ORDER BY track, start_ts
-"""
-_HOST = """
-SELECT span.track_idx AS track, span.start_ts, span.end_ts, span.correlation_id, span.name
-FROM TraceSpan span JOIN TraceTrack track
-    ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
-WHERE track.device_idx IS NULL AND track.kind = 'thread' AND span.process_idx = ?
-    AND coalesce(span.category, '') NOT IN ('Trace', 'overhead', 'ac2g')
-ORDER BY span.track_idx, span.start_ts, span.end_ts DESC
-"""
+_NO_CALLS = frozenset({"Trace", "overhead", "ac2g"})
+"""Categories of what stands on threads and is no call."""
 _PROCESS = (
     "SELECT process_idx AS process FROM TraceSpan GROUP BY ALL ORDER BY max(end_ts) - min(start_ts) DESC, 1"
 )
@@ -54,25 +42,14 @@ _TRACKS = "SELECT track_idx, name FROM TraceTrack WHERE process_idx = ?"
 
 @dataclass(frozen=True)
 class _Side:
-    """Spans of the host or of the devices of one process, by track and start."""
+    """Spans of the host or of the devices of one process, by track and start; `codes` name `texts`."""
 
     track: Ints
     start: Ints
     end: Ints
     correlation: Ints
-    names: pa.DictionaryArray
-
-    @property
-    def codes(self) -> Ints:
-        """Place of each span's name in `names.dictionary`."""
-        codes: Ints = self.names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes
-
-    @property
-    def texts(self) -> list[str]:
-        """The distinct names."""
-        texts: list[str] = self.names.dictionary.to_pylist()
-        return texts
+    codes: Ints
+    texts: Sequence[str]
 
 
 def find_trace_path(profile: Profile, process: int | None = None) -> CriticalPath | None:
@@ -86,7 +63,7 @@ def find_trace_path(profile: Profile, process: int | None = None) -> CriticalPat
         if not processes:
             return None
         process = int(processes[0]["process"])
-    host, device = _side(profile.query(_HOST, [process])), _side(profile.query(_DEVICE, [process]))
+    host, device = _host_side(profile, process), _device_side(profile, process)
     if not len(host.start) and not len(device.start):
         return None
     names = {row["track_idx"]: row["name"] for row in profile.query(_TRACKS, [process]).to_pylist()}
@@ -99,18 +76,28 @@ def find_trace_path(profile: Profile, process: int | None = None) -> CriticalPat
     return CriticalPath(float((stretches[:, 3] - stretches[:, 2]).sum()), tuple(entries))
 
 
-def _side(rows: pa.Table) -> _Side:
-    correlation = rows["correlation_id"].fill_null(-1).to_numpy().astype(np.int64)
-    names = rows["name"].combine_chunks().dictionary_encode()
-    numbers = [rows[name].to_numpy().astype(np.int64) for name in ("track", "start_ts", "end_ts")]
-    return _Side(numbers[0], numbers[1], numbers[2], correlation, names)
+def _host_side(profile: Profile, process: int) -> _Side:
+    """Calls of the threads, of equal starts the longest first."""
+    tracks = load_tracks(profile)
+    is_thread = tracks.is_host & tracks.is_thread & (tracks.process == process)
+    table = read_spans(profile, lambda rows: is_thread[rows.place])
+    table = table.chosen(~table.has_category(_NO_CALLS))
+    rows = table.rows.chosen(np.lexsort((-table.rows.end_ns, table.rows.start_ns, table.rows.place)))
+    track = tracks.number[rows.place]
+    return _Side(track, rows.start_ns, rows.end_ns, rows.correlation, rows.name, table.names)
+
+
+def _device_side(profile: Profile, process: int) -> _Side:
+    spans = load_device_spans(profile)
+    spans = spans.chosen((spans.process == process) & (spans.kind != int(Kind.OTHER)))
+    return _Side(spans.track, spans.start_ns, spans.end_ns, spans.correlation, spans.name, spans.names)
 
 
 def _walk(host: _Side, device: _Side, begin: int) -> Ints:
     """Stretches of the path: what, which, from, to."""
     from neuron_profile.analysis.traces.path_kernel import Device, walk
 
-    threads = np.unique(host.track)
+    threads = np.sort(distinct(host.track)[0])
     thread_of = np.searchsorted(threads, host.track)
     launch, launcher = _launches(host, device, thread_of)
     spans = Device(device.start, device.end, _before_on_stream(device), launch, launcher)
@@ -176,11 +163,11 @@ def _on_device(device: _Side, stretches: Ints, names: dict[int, str]) -> Stretch
     codes, texts = device.codes, device.texts
     for what in (ON_DEVICE, BETWEEN, LAUNCH):
         chosen = stretches[stretches[:, 0] == what]
-        keys = np.stack([device.track[chosen[:, 1]], codes[chosen[:, 1]]], axis=1)
-        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-        time = np.bincount(inverse.ravel(), weights=chosen[:, 3] - chosen[:, 2], minlength=len(unique))
-        count = np.bincount(inverse.ravel(), minlength=len(unique))
-        for (track, code), spent, times in zip(unique.tolist(), time.tolist(), count.tolist()):
+        unique, place = distinct(device.track[chosen[:, 1]] * len(texts) + codes[chosen[:, 1]])
+        time = np.bincount(place, weights=chosen[:, 3] - chosen[:, 2], minlength=len(unique))
+        count = np.bincount(place, minlength=len(unique))
+        for key, spent, times in zip(unique.tolist(), time.tolist(), count.tolist()):
+            track, code = divmod(key, len(texts))
             resource = names.get(track, str(track)) if what == ON_DEVICE else ""
             entry = totals[resource or (LAUNCHING if what == LAUNCH else BETWEEN_SPANS), texts[code]]
             entry[0] += int(spent)
@@ -194,7 +181,7 @@ def _on_host(host: _Side, stretches: Ints, names: dict[int, str], totals: Stretc
 
     codes, texts = host.codes, host.texts
     on_host = stretches[(stretches[:, 0] == ON_HOST) | (stretches[:, 0] == WAITING)]
-    for number, track in enumerate(np.unique(host.track).tolist()):
+    for number, track in enumerate(sorted(distinct(host.track)[0].tolist())):
         mine = on_host[on_host[:, 1] == number]
         if not len(mine):
             continue
@@ -206,7 +193,7 @@ def _on_host(host: _Side, stretches: Ints, names: dict[int, str], totals: Stretc
         resource = names.get(track, str(track))
         by_name = np.bincount(codes[spans], weights=spent, minlength=len(texts))
         times = np.bincount(codes[spans][spent > 0], minlength=len(texts))
-        for code in np.flatnonzero(by_name):
+        for code in np.flatnonzero(by_name).tolist():
             entry = totals[resource, texts[code]]
             entry[0] += int(by_name[code])
             entry[1] += int(times[code])

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from neuron_profile.analysis.remembered import remembered
+from neuron_profile.analysis.traces.stored_spans import (
+    NO_CORRELATION,
+    Ints,
+    Mask,
+    SpanRows,
+    SpanTable,
+    distinct,
+    load_tracks,
+    read_spans,
+)
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.store.catalog import text_literal
 
-Ints = npt.NDArray[np.int64]
 NOT_LAUNCHED = -1
 
 
@@ -29,56 +39,53 @@ class Kind(IntEnum):
 # on lines of their own, which repeat what the streams and "XLA Ops" show. torch.profiler puts frames of
 # threads that it does not know into process 0, which is a device, too; CUPTI's ranges all last as long as
 # the kernels together.
-_NO_WORK = (
-    "('gpu_user_annotation', 'user_annotation', 'Trace', 'overhead', 'python_function', 'cpu_op', "
-    "'cuda_runtime', 'cuda_driver', 'hip_runtime', 'cpu_instant_event', 'cuda_profiler_range')"
-)
+_NO_WORK = frozenset(
+    {
+        "gpu_user_annotation", "user_annotation", "Trace", "overhead", "python_function", "cpu_op",
+        "cuda_runtime", "cuda_driver", "hip_runtime", "cpu_instant_event", "cuda_profiler_range",
+    }
+)  # fmt: skip
 _COLLECTIVES = (
-    r"^(nccl|rccl|ccl|hccl|oneccl|c10d::).*|^(all-reduce|all-gather|reduce-scatter|all-to-all|"
+    r"^(nccl|rccl|ccl|hccl|hcom_|oneccl|c10d::).*|^(all-reduce|all-gather|reduce-scatter|all-to-all|"
     r"collective-permute|collective-broadcast)|^(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv)"
 )
-_NO_WORK_LINES = (
-    "('Steps', 'XLA Modules', 'XLA TraceMe', 'Framework Ops', 'Framework Name Scope', 'TensorFlow Ops', "
-    "'TensorFlow Name Scope', 'Source', 'Source code', 'Launch Stats')"
-)
+_NO_WORK_LINES = frozenset(
+    {
+        "Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "TensorFlow Ops",
+        "TensorFlow Name Scope", "Source", "Source code", "Launch Stats",
+    }
+)  # fmt: skip
+
+
+def _sql_list(texts: frozenset[str]) -> str:
+    return f"({', '.join(text_literal(text) for text in sorted(texts))})"
+
+
 KIND = f"""
 CASE
-    WHEN regexp_matches(name, '{_COLLECTIVES}') THEN {int(Kind.COMMUNICATION)}
+    WHEN category = 'communication' OR regexp_matches(name, '{_COLLECTIVES}')
+        THEN {int(Kind.COMMUNICATION)}
     WHEN category IN ('gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset')
         OR regexp_matches(name, '^(Memcpy|Memset|dma)') THEN {int(Kind.MEMORY)}
-    WHEN category = 'cuda_sync' OR name LIKE '%Sync%' THEN {int(Kind.OTHER)}
+    WHEN category IN ('cuda_sync', 'sync') OR name LIKE '%Sync%' THEN {int(Kind.OTHER)}
     ELSE {int(Kind.COMPUTE)}
 END
 """
 DEVICE_SPANS = f"""
 device AS (
     SELECT span.id, span.process_idx AS process, span.track_idx AS track, span.start_ts, span.end_ts,
-        span.name, coalesce(span.category, '') AS category, span.correlation_id, track.device_idx
+        span.name, coalesce(span.category, '') AS category, span.correlation_id, span.arguments_json,
+        track.device_idx
     FROM TraceSpan span JOIN TraceTrack track
         ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
-    WHERE track.device_idx IS NOT NULL AND coalesce(span.category, '') NOT IN {_NO_WORK}
-        AND track.name NOT IN {_NO_WORK_LINES}
+    WHERE track.device_idx IS NOT NULL AND coalesce(span.category, '') NOT IN {_sql_list(_NO_WORK)}
+        AND track.name NOT IN {_sql_list(_NO_WORK_LINES)}
 ), kinds AS (
     SELECT name, category, {KIND} AS kind FROM (SELECT DISTINCT name, category FROM device)
 )
 """
-_SPANS = f"""
-WITH {DEVICE_SPANS}
-SELECT process, track, device_idx, start_ts, end_ts, kind FROM device JOIN kinds USING (name, category)
-ORDER BY process, track, start_ts
-"""
-_LAUNCHED = f"""
-WITH {DEVICE_SPANS}, launches AS (
-    SELECT span.process_idx AS process, span.correlation_id, min(span.start_ts) AS launch_ts
-    FROM TraceSpan span JOIN TraceTrack track
-        ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
-    WHERE track.device_idx IS NULL AND span.correlation_id IS NOT NULL GROUP BY ALL
-)
-SELECT device.process, track, device_idx, start_ts, end_ts, kind,
-    coalesce(launch_ts, {NOT_LAUNCHED}) AS launch_ts
-FROM device JOIN kinds USING (name, category)
-LEFT JOIN launches ON launches.process = device.process AND launches.correlation_id = device.correlation_id
-ORDER BY device.process, track, start_ts
+_KINDS = f"""
+SELECT {KIND} AS kind FROM (SELECT unnest($names) AS name, unnest($categories) AS category)
 """
 
 
@@ -91,8 +98,11 @@ class DeviceSpans:
         device: (spans,) int64, number of the device in its process.
         start_ns, end_ns: (spans,) int64.
         kind: (spans,) int64, a `Kind`.
-        launch_ns: (spans,) int64, start of the host call that launched it, `NOT_LAUNCHED` = not known;
-            None where it was not asked for.
+        name: (spans,) int64, places in `names`.
+        correlation: (spans,) int64, what a span shares with its host call; `NO_CORRELATION` = none.
+        call_start_ns, call_end_ns: (spans,) int64, the first host call that launched it; `NOT_LAUNCHED` =
+            not known.
+        names: Distinct names.
     """
 
     process: Ints
@@ -101,47 +111,95 @@ class DeviceSpans:
     start_ns: Ints
     end_ns: Ints
     kind: Ints
-    launch_ns: Ints | None = None
+    name: Ints
+    correlation: Ints
+    call_start_ns: Ints
+    call_end_ns: Ints
+    names: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> DeviceSpans:
-        """Some of the spans."""
-        if mask.all():
+    @property
+    def is_launched(self) -> Mask:
+        """(spans,) whether the host call that launched it is known."""
+        known: Mask = self.call_start_ns != NOT_LAUNCHED
+        return known
+
+    def chosen(self, which: Mask | Ints | slice) -> DeviceSpans:
+        """Some of the spans, by mask, by place, or as a slice, which copies nothing."""
+        if isinstance(which, np.ndarray) and which.dtype == bool and which.all():
             return self
-        launch_ns = None if self.launch_ns is None else self.launch_ns[mask]
-        return DeviceSpans(
-            self.process[mask], self.track[mask], self.device[mask], self.start_ns[mask], self.end_ns[mask],
-            self.kind[mask], launch_ns,
-        )  # fmt: skip
+        columns = {column.name: getattr(self, column.name)[which] for column in fields(self)[:-1]}
+        return replace(self, **columns)
+
+    def streams(self) -> Iterator[DeviceSpans]:
+        """The spans of each stream."""
+        changed = (self.process[1:] != self.process[:-1]) | (self.track[1:] != self.track[:-1])
+        edges = [0, *(np.flatnonzero(changed) + 1).tolist(), len(self)] if len(self) else []
+        for begin, end in pairwise(edges):
+            yield self.chosen(slice(begin, end))
 
 
-def load_device_spans(profile: Profile, *, launches: bool = False) -> DeviceSpans:
-    """The device spans of a profile; none where it was not imported from a trace.
+@remembered
+def load_device_spans(profile: Profile) -> DeviceSpans:
+    """The device spans of a profile; none where it was not imported from a trace. O(spans * log(spans)).
 
-    Args:
-        launches: Tell when each was launched, too.
+    Raises:
+        DamagedProfileError: A part of the profile cannot be read.
     """
-    return _with_launches(profile) if launches else _without_launches(profile)
+    tracks = load_tracks(profile)
+    is_host, draws_work = tracks.is_host, ~np.array([name in _NO_WORK_LINES for name in tracks.names], bool)
+
+    def keep(rows: SpanRows) -> Mask:
+        calls = is_host[rows.place] & (rows.correlation != NO_CORRELATION)
+        kept: Mask = calls | (~is_host & draws_work)[rows.place]
+        return kept
+
+    table = read_spans(profile, keep)
+    of_host = is_host[table.rows.place]
+    device = table.chosen(~of_host & ~table.has_category(_NO_WORK))
+    device = device.chosen(np.lexsort((device.rows.start_ns, device.rows.place)))
+    return _device_spans(device, _kinds(profile, device), _first_calls(table.chosen(of_host), device))
 
 
-@remembered
-def _with_launches(profile: Profile) -> DeviceSpans:
-    rows = profile.query(_LAUNCHED)
-    return _device_spans(rows, _ints(rows, "launch_ts"))
-
-
-@remembered
-def _without_launches(profile: Profile) -> DeviceSpans:
-    return _device_spans(profile.query(_SPANS), None)
-
-
-def _device_spans(rows: pa.Table, launch_ns: Ints | None) -> DeviceSpans:
+def _device_spans(table: SpanTable, kinds: Ints, calls: tuple[Ints, Ints]) -> DeviceSpans:
+    rows, tracks = table.rows, table.tracks
     return DeviceSpans(
-        _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "device_idx"), _ints(rows, "start_ts"),
-        _ints(rows, "end_ts"), _ints(rows, "kind"), launch_ns,
+        tracks.process[rows.place], tracks.number[rows.place], tracks.device[rows.place], rows.start_ns,
+        rows.end_ns, kinds, rows.name, rows.correlation, *calls, table.names,
     )  # fmt: skip
+
+
+def _kinds(profile: Profile, table: SpanTable) -> Ints:
+    """(spans,) the `Kind` of each, told once for each name and category."""
+    if not len(table.rows):
+        return np.zeros(0, np.int64)
+    several = len(table.categories)
+    pairs, places = distinct(table.rows.name * several + table.rows.category)
+    texts = {
+        "names": [table.names[pair // several] for pair in pairs.tolist()],
+        "categories": [table.categories[pair % several] for pair in pairs.tolist()],
+    }
+    kinds: Ints = profile.query(_KINDS, texts)["kind"].to_numpy().astype(np.int64)[places]
+    return kinds
+
+
+def _first_calls(host: SpanTable, device: SpanTable) -> tuple[Ints, Ints]:
+    """Start and end of the first host call of each device span's process and correlation."""
+    found = np.full((2, len(device.rows)), NOT_LAUNCHED, np.int64)
+    process_of, device_process = (each.tracks.process[each.rows.place] for each in (host, device))
+    for process in distinct(device_process)[0].tolist():
+        mine = np.flatnonzero(device_process == process)
+        calls = host.rows.chosen(process_of == process)
+        if not len(calls):
+            continue
+        calls = calls.chosen(np.lexsort((calls.start_ns, calls.correlation)))
+        wanted = device.rows.correlation[mine]
+        place = np.minimum(np.searchsorted(calls.correlation, wanted), len(calls) - 1)
+        is_known = calls.correlation[place] == wanted
+        found[:, mine[is_known]] = calls.start_ns[place[is_known]], calls.end_ns[place[is_known]]
+    return found[0], found[1]
 
 
 def stream_names(profile: Profile) -> dict[tuple[int, int], str]:
@@ -155,8 +213,3 @@ def stream_names(profile: Profile) -> dict[tuple[int, int], str]:
         (row["process"], row["number"]): " / ".join(filter(None, (row["device"], row["name"])))
         for row in rows
     }
-
-
-def _ints(rows: pa.Table, name: str) -> Ints:
-    values: Ints = rows[name].to_numpy().astype(np.int64, copy=False)
-    return values

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import union
-from neuron_profile.analysis.traces.device_spans import (
-    NOT_LAUNCHED,
-    DeviceSpans,
-    Kind,
-    load_device_spans,
-    stream_names,
-)
+from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans, stream_names
 from neuron_tools.profile.reader import Profile
 
 # Below it a gap between two kernels that were both launched is what starting one takes.
@@ -44,18 +37,12 @@ class StreamTime:
 @remembered
 def find_stream_times(profile: Profile) -> tuple[StreamTime, ...]:
     """Streams by process and number; () where nothing ran on a device."""
-    spans = load_device_spans(profile, launches=True)
+    spans = load_device_spans(profile)
     names = stream_names(profile)
-    working = spans.chosen(spans.kind != int(Kind.OTHER))
-    pairs = np.stack([working.process, working.track], axis=1)
-    changes = np.flatnonzero(np.any(pairs[1:] != pairs[:-1], axis=1)) + 1
-    edges = [0, *changes.tolist(), len(pairs)] if len(pairs) else []
     found = []
-    for begin, end in pairwise(edges):
-        process, track = (int(value) for value in pairs[begin])
-        mask = np.zeros(len(pairs), bool)
-        mask[begin:end] = True
-        found.append(stream_time(process, names.get((process, track), str(track)), working.chosen(mask)))
+    for stream in spans.chosen(spans.kind != int(Kind.OTHER)).streams():
+        process, track = int(stream.process[0]), int(stream.track[0])
+        found.append(stream_time(process, names.get((process, track), str(track)), stream))
     return tuple(found)
 
 
@@ -68,9 +55,7 @@ def stream_time(process: int, name: str, spans: DeviceSpans) -> StreamTime:
     starts, ends = union(spans.start_ns, spans.end_ns)
     gap_ns = starts[1:] - ends[:-1]
     next_span = np.searchsorted(spans.start_ns, starts[1:])
-    assert spans.launch_ns is not None
-    launched = spans.launch_ns[next_span]
-    host = (launched != NOT_LAUNCHED) & (launched > ends[:-1])
+    host = spans.is_launched[next_span] & (spans.call_start_ns[next_span] > ends[:-1])
     launching = ~host & (gap_ns < LAUNCH_GAP_NS)
     busy_ns = int((ends - starts).sum())
     return StreamTime(

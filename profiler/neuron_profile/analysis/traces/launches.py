@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from neuron_profile.analysis.remembered import remembered
-from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind, stream_names
+from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans, stream_names
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
-_LAUNCHED = f"""
-WITH {DEVICE_SPANS}, calls AS (
-    SELECT span.process_idx AS process, span.correlation_id, min(span.start_ts) AS call_start,
-        min_by(span.end_ts, span.start_ts) AS call_end
-    FROM TraceSpan span JOIN TraceTrack track
-        ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
-    WHERE track.device_idx IS NULL AND span.correlation_id IS NOT NULL GROUP BY ALL
-)
-SELECT device.process, track, call_start, call_end, start_ts, end_ts
-FROM device JOIN kinds USING (name, category)
-JOIN calls ON calls.process = device.process AND calls.correlation_id = device.correlation_id
-WHERE kind != {int(Kind.OTHER)} ORDER BY device.process, track, call_start
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +42,11 @@ class StreamQueue:
 @remembered
 def find_stream_queues(profile: Profile) -> tuple[StreamQueue, ...]:
     """Streams by process and number; () where no launch is known."""
-    rows = profile.query(_LAUNCHED)
-    names = stream_names(profile)
-    process, track = _ints(rows, "process"), _ints(rows, "track")
-    changes = np.flatnonzero((process[1:] != process[:-1]) | (track[1:] != track[:-1])) + 1
-    edges = [0, *changes.tolist(), len(process)] if len(process) else []
+    spans, names = load_device_spans(profile), stream_names(profile)
     found = []
-    for begin, end in pairwise(edges):
-        key = int(process[begin]), int(track[begin])
-        found.append(_queue(key[0], names.get(key, str(key[1])), rows.slice(begin, end - begin)))
+    for stream in spans.chosen(spans.is_launched & (spans.kind != int(Kind.OTHER))).streams():
+        key = int(stream.process[0]), int(stream.track[0])
+        found.append(_queue(key[0], names.get(key, str(key[1])), stream))
     return tuple(found)
 
 
@@ -92,21 +73,15 @@ def launch_delays(call_end: Ints, begun: Ints) -> Ints:
     return delays
 
 
-def _queue(process: int, stream: str, rows: pa.Table) -> StreamQueue:
-    launched, call_end, begun, end = (
-        _ints(rows, name) for name in ("call_start", "call_end", "start_ts", "end_ts")
-    )
-    times, waiting = waiting_over_time(launched, begun)
-    delays = launch_delays(call_end, begun)
+def _queue(process: int, name: str, stream: DeviceSpans) -> StreamQueue:
+    launched, call_end = stream.call_start_ns, stream.call_end_ns
+    times, waiting = waiting_over_time(launched, stream.start_ns)
+    delays = launch_delays(call_end, stream.start_ns)
     lasted = int(times[-1] - times[0])
     held = int((waiting[:-1] * np.diff(times)).sum())
     return StreamQueue(
-        process, stream, len(launched), held / lasted if lasted else 0.0, int(waiting.max()),
+        process, name, len(stream), held / lasted if lasted else 0.0, int(waiting.max()),
         float(np.median(delays)), float(np.percentile(delays, 99)),
-        int(np.count_nonzero(call_end - launched > end - begun)), int((call_end - launched).sum()),
+        int(np.count_nonzero(call_end - launched > stream.end_ns - stream.start_ns)),
+        int((call_end - launched).sum()),
     )  # fmt: skip
-
-
-def _ints(rows: pa.Table, name: str) -> Ints:
-    values: Ints = rows[name].to_numpy().astype(np.int64, copy=False)
-    return values

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from neuron_profile.analysis.traces.breakdown import DeviceTime, Kernel, break_down
-from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
 from neuron_profile.analysis.traces.idle import StreamTime, find_stream_times
+from neuron_profile.analysis.traces.stored_spans import distinct
 from neuron_tools.profile.reader import Profile
 
-_COUNTS = f"""
-WITH {DEVICE_SPANS}
-SELECT process, device_idx AS device, count(DISTINCT track) AS streams,
-    count(*) FILTER (kind = {int(Kind.COMPUTE)}) AS kernels,
-    count(*) FILTER (kind = {int(Kind.MEMORY)}) AS copies,
-    count(*) FILTER (kind = {int(Kind.COMMUNICATION)}) AS collectives,
-    count(*) FILTER (correlation_id IS NOT NULL) AS linked
-FROM device JOIN kinds USING (name, category) WHERE kind != {int(Kind.OTHER)} GROUP BY ALL ORDER BY ALL
-"""
 _NAMES = """
 SELECT process_idx AS process, device_idx AS device, name, memory_bytes FROM Device
 """
@@ -31,12 +26,16 @@ _HOST = """
 SELECT count(*) AS spans, count(DISTINCT (track.process_idx, track.track_idx)) AS threads,
     coalesce(max(end_ts) - min(start_ts), 0) AS window_ns,
     count(*) FILTER (category = 'cpu_op') AS operators,
-    count(*) FILTER (category = 'cpu_op' AND contains(arguments_json, '"Input Dims"')) AS shaped,
-    count(*) FILTER (category = 'python_function') AS functions,
-    count(*) FILTER (span.source_line IS NOT NULL) AS lines
+    count(*) FILTER (category = 'python_function') AS functions
 FROM TraceSpan span JOIN TraceTrack track
     ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
 WHERE track.device_idx IS NULL AND track.kind != 'annotation'
+"""
+# Shapes are recorded with all operators or none.
+_SHAPED = """
+SELECT count(*) AS shaped FROM (
+    SELECT arguments_json FROM TraceSpan WHERE category = 'cpu_op' LIMIT 10000
+) WHERE contains(arguments_json, '"Input Dims"')
 """
 _LONGEST = """
 SELECT span.name, count(*) AS calls, CAST(sum(end_ts - start_ts) AS BIGINT) AS total_ns
@@ -197,17 +196,26 @@ def _devices(profile: Profile, times: tuple[DeviceTime, ...]) -> tuple[DeviceUse
     labels = {(row["process"], row["device"]): row["name"] for row in profile.query(_LABELS).to_pylist()}
     ranks = {row["process"]: row["rank"] for row in profile.query(_RANKS).to_pylist()}
     found = []
-    for row in profile.query(_COUNTS).to_pylist():
-        key = row["process"], row["device"]
+    for key, streams, kinds in _works(load_device_spans(profile)):
         about = named.get(key, {})
-        label = about.get("name") or labels.get(key) or f"device {row['device']}"
+        label = about.get("name") or labels.get(key) or f"device {key[1]}"
         found.append(
             DeviceUse(
-                *key, label, bool(about.get("name")), ranks.get(row["process"]), about.get("memory_bytes"),
-                row["streams"], row["kernels"], row["copies"], row["collectives"], time_of[key],
+                *key, label, bool(about.get("name")), ranks.get(key[0]), about.get("memory_bytes"), streams,
+                kinds[Kind.COMPUTE], kinds[Kind.MEMORY], kinds[Kind.COMMUNICATION], time_of[key],
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _works(spans: DeviceSpans) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
+    """Process and number of each device that did something, its streams, and its spans by `Kind`."""
+    spans = spans.chosen(spans.kind != int(Kind.OTHER))
+    keys, place = distinct(spans.process << 32 | spans.device)
+    for key, number in sorted((key, number) for number, key in enumerate(keys.tolist())):
+        mine = spans.chosen(place == number)
+        kinds = np.bincount(mine.kind, minlength=len(Kind))
+        yield (key >> 32, key & 0xFFFFFFFF), len(distinct(mine.track)[0]), kinds.tolist()
 
 
 def _lacks(
@@ -223,7 +231,7 @@ def _lacks(
         found.append(Lack("device names", "keep the header deviceProperties when you filter the trace"))
     if not host["operators"]:
         found.append(Lack("operators", "add ProfilerActivity.CPU to activities"))
-    elif not host["shaped"]:
+    elif not profile.query(_SHAPED).to_pylist()[0]["shaped"]:
         found.append(Lack("shapes of operators", "pass record_shapes=True"))
     if not host["functions"]:
         found.append(Lack("source lines and modules", "pass with_stack=True"))

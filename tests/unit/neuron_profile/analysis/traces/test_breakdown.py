@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down, device_times
-from neuron_profile.analysis.traces.device_spans import DeviceSpans
+from neuron_profile.analysis.traces.device_spans import NOT_LAUNCHED, DeviceSpans
 from tests.fixtures.gpu_trace import gpu_document
 from tests.unit.neuron_profile.analysis.traces.tiny_trace import REDUCE, open_trace
 from tests.unit.profile.importers.importing import imported
@@ -49,6 +49,15 @@ def test_kernels_by_falling_time(tmp_path):
     assert (kernels[0].shortest_ns, kernels[0].longest_ns, kernels[0].mean_ns) == (50_000, 80_000, 65_000)
 
 
+def device_spans(starts, ends, kind):
+    """Spans of one stream, without names and launches."""
+    nothing = np.zeros(len(starts), np.int64)
+    unknown = np.full(len(starts), NOT_LAUNCHED)
+    return DeviceSpans(
+        nothing, nothing, nothing, starts, ends, kind, nothing, nothing, unknown, unknown, [""]
+    )
+
+
 spans = st.lists(
     st.tuples(st.integers(0, 300), st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=40
 )
@@ -59,8 +68,7 @@ def test_parts_add_up_and_equal_a_count_of_moments(rows):
     starts = np.array([start for start, _, _ in rows], np.int64)
     ends = starts + np.array([length for _, length, _ in rows], np.int64)
     kind = np.array([kind for _, _, kind in rows], np.int64)
-    nothing = np.zeros(len(rows), np.int64)
-    (device,) = device_times(DeviceSpans(nothing, nothing, nothing, starts, ends, kind))
+    (device,) = device_times(device_spans(starts, ends, kind))
     moments = np.zeros((4, 400), bool)
     for start, end, which in zip(starts, ends, kind):
         moments[which, start:end] = True
