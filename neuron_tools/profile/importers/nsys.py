@@ -17,16 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.profile.importers.devices import stage_devices
-from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
-from neuron_tools.profile.importers.sqlite_file import SqliteFile
+from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
+from neuron_tools.profile.importers.sqlite_texts import SqliteTexts
 
 NAME = "Nsight Systems"
-MOST_STRINGS = 20_000_000
 _PID_SHIFT, _NUMBER_MASK = 24, 0xFFFFFF
 _MOST_DEVICES = 1 << 10
 _NVTX_RANGES = (34, 37, 59, 60, 65, 70, 71)
@@ -114,39 +113,11 @@ def read(database: SqliteFile, recording: Recording) -> None:
     reader.finish()
 
 
-class _Texts:
-    """The table of texts, by number."""
-
-    def __init__(self, database: SqliteFile) -> None:
-        ids, texts = [], []
-        count = 0
-        for batch in database.batches("StringIds", ["id"], ["value"]):
-            count += batch.num_rows
-            if count > MOST_STRINGS:
-                raise TraceError(f"The export has more than {MOST_STRINGS:,} texts: it is no trace.")
-            known = batch.filter(batch.column(0).is_valid())
-            ids.append(known.column(0).to_numpy())
-            texts.append(known.column(1))
-        numbers = np.concatenate(ids) if ids else np.zeros(0, np.int64)
-        order = np.argsort(numbers, kind="stable")
-        self._numbers = numbers[order]
-        self._texts = pa.concat_arrays(texts).take(pa.array(order)) if texts else pa.nulls(0, pa.string())
-
-    def look_up(self, numbers: pa.Array) -> pa.Array:
-        """Texts; null where a number is null or unknown."""
-        if not len(self._numbers):
-            return pa.nulls(len(numbers), pa.string())
-        wanted = numbers.fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
-        place = np.minimum(np.searchsorted(self._numbers, wanted), len(self._numbers) - 1)
-        is_missing = (self._numbers[place] != wanted) | numbers.is_null().to_numpy(zero_copy_only=False)
-        return self._texts.take(pa.array(place, mask=is_missing))
-
-
 class _Reader:
     def __init__(self, database: SqliteFile, recording: Recording) -> None:
         self._database = database
         self._recording = recording
-        self._texts = _Texts(database)
+        self._texts = SqliteTexts(database, "StringIds", "id", "value")
         self._lanes = Lanes(recording, lambda device: f"GPU {device}")
         self._process_names = self._named_processes()
         self._only_process = self._caller()
@@ -181,7 +152,7 @@ class _Reader:
             lane_of = {key: self._metric_lane(key, names) for key in set(keys)}
             columns = {
                 LANE: pa.array([lane_of[key] for key in keys], pa.int32()),
-                "timestamp": pa.array(_times(known["timestamp"])),
+                "timestamp": pa.array(times_of(known["timestamp"])),
                 "value": known["value"],
             }
             self._recording.append("TraceCounter", columns)
@@ -218,13 +189,13 @@ class _Reader:
         processes = np.where(processes == NO_NUMBER, self._only_process, processes)
         devices = _small(rows["deviceId"], _MOST_DEVICES)
         streams = _small(rows["streamId"], 1 << 32)
-        start = _times(rows["start"])
+        start = times_of(rows["start"])
         name = self._work_names(rows, work)
         self._lanes.add_spans(
             {
                 LANE: self._lanes.streams(processes, devices, streams),
                 "start_ts": pa.array(start),
-                "end_ts": pa.array(_ends(rows["end"], start)),
+                "end_ts": pa.array(ends_of(rows["end"], start)),
                 "name": name.dictionary_encode(),
                 "category": pa.repeat(work.category, rows.num_rows).dictionary_encode(),
                 "correlation_id": rows["correlationId"],
@@ -252,14 +223,14 @@ class _Reader:
     def _stage_calls(self, rows: pa.RecordBatch, category: str) -> None:
         threads = rows["globalTid"].fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
         lanes = self._lanes.threads(_process_numbers(rows["globalTid"]), threads & _NUMBER_MASK)
-        start = _times(rows["start"])
+        start = times_of(rows["start"])
         name = pc.coalesce(
             rows["text"], self._texts.look_up(rows["textId"]), self._texts.look_up(rows["nameId"]), ""
         )
         columns: dict[str, Any] = {
             LANE: lanes,
             "start_ts": pa.array(start),
-            "end_ts": pa.array(_ends(rows["end"], start)),
+            "end_ts": pa.array(ends_of(rows["end"], start)),
             "name": name.dictionary_encode(),
             "category": pa.repeat(category, rows.num_rows).dictionary_encode(),
             "correlation_id": rows["correlationId"],
@@ -360,18 +331,6 @@ def _small(numbers: pa.Array, limit: int) -> Int64Array:
     """Numbers of devices or streams; 0 where a row has none that is sensible."""
     values: Int64Array = numbers.fill_null(0).to_numpy(zero_copy_only=False)
     return np.where((values >= 0) & (values < limit), values, 0)
-
-
-def _times(column: pa.Array) -> Int64Array:
-    values: Int64Array = column.to_numpy(zero_copy_only=False)
-    return np.clip(values, -LARGEST_TIME // 2, LARGEST_TIME // 2)
-
-
-def _ends(column: pa.Array, start: Int64Array) -> Int64Array:
-    """Ends; what has none, such as a mark, lasts no time."""
-    ends: Int64Array = column.fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
-    has_end = column.is_valid().to_numpy(zero_copy_only=False)
-    return np.where(has_end, np.clip(ends, -LARGEST_TIME // 2, LARGEST_TIME // 2), start)
 
 
 def _mapped(column: pa.Array, names: dict[int, str]) -> pa.Array:

@@ -15,9 +15,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 
 from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.profile.importers.json_decode import LARGEST_TIME
+from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 MAGIC = b"SQLite format 3\x00"
@@ -27,6 +30,7 @@ LARGEST_FILE_BYTES = 256 << 30
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _PLAIN_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s", re.IGNORECASE)
 _MOST_TABLES = 4096
+_MOST_DIGITS = 19
 _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: the words of an error may hold the damaged bytes too."""
 
@@ -60,7 +64,7 @@ class SqliteFile:
         """The rows of a table in chunks, none where it is absent: int64, string and float64 columns.
 
         A column that the table lacks is null.
-        Values of another type than the column's become null.
+        Values of another type than the column's become null; digits count as the number that they say.
 
         Raises:
             TraceError: The database is damaged.
@@ -148,4 +152,31 @@ def _column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         wanted = {pa.int64(): int, pa.string(): str}.get(kind, (int, float))
-        return pa.array([value if isinstance(value, wanted) else None for value in values], kind)
+        known = map(_as_number, values) if kind == pa.int64() else values
+        return pa.array([value if isinstance(value, wanted) else None for value in known], kind)
+
+
+def _as_number(value: object) -> object:
+    """Whole numbers that stand as text, which SQLite takes for what they say, too."""
+    if (
+        not isinstance(value, str)
+        or not value.isascii()
+        or not value.isdecimal()
+        or len(value) > _MOST_DIGITS
+    ):
+        return value
+    number = int(value)
+    return number if number < 1 << 63 else None
+
+
+def times_of(column: pa.Array) -> Int64Array:
+    """Times of rows, within what a profile can hold."""
+    values: Int64Array = column.to_numpy(zero_copy_only=False)
+    return np.clip(values, -LARGEST_TIME // 2, LARGEST_TIME // 2)
+
+
+def ends_of(column: pa.Array, start: Int64Array) -> Int64Array:
+    """Ends of rows; what has none, such as a mark, lasts no time."""
+    ends: Int64Array = column.fill_null(0).to_numpy(zero_copy_only=False)
+    has_end = column.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(has_end, np.clip(ends, -LARGEST_TIME // 2, LARGEST_TIME // 2), start)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from neuron_tools.profile.importers import nsys
+from neuron_tools.profile.importers import ascend_db, nsys
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.sqlite_file import MAGIC, opened
 from neuron_tools.profile.importers.trace_file import TraceFile
 
-NAME = "Nsight Systems SQLite"
-_TOOLS = (nsys,)
+NAME = "SQLite of Nsight Systems or an Ascend profiler"
+_TOOLS = (nsys, ascend_db)
 
 
 def recognise(head: Head) -> bool:
@@ -31,5 +31,6 @@ def read(file: TraceFile, recording: Recording) -> None:
                 tool.read(database, recording)
                 return
     raise TraceError(
-        f"{file.path} is a SQLite database without a trace: export one with `nsys export --type sqlite`."
+        f"{file.path} is a SQLite database without a trace: export one with `nsys export --type sqlite`, or "
+        "take `ascend_pytorch_profiler.db` or `msprof.db` of an Ascend profiler."
     )
