@@ -157,6 +157,32 @@ def test_tracks_are_regrouped_and_the_link_keeps_it(chromium: Any, address: Any)
         assert complaints == []
 
 
+def test_colors_tell_groups_and_their_legend_filters(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=600&")) as (page, complaints):
+
+        def picture() -> bytes:
+            wait_until_still(page)
+            return bytes(page.locator(".nt-stage").screenshot())
+
+        by_engine = picture()
+        page.get_by_label("Color by").select_option("opcode")
+        page.wait_for_selector(".nt-chips.named .nt-chip >> text=Others")
+        named = page.locator(".nt-chip").all_inner_texts()
+        by_opcode = picture()
+        page.click(".nt-chip >> nth=0")
+        assert page.locator(".nt-chip >> nth=0").get_attribute("aria-pressed") == "false"
+        dimmed = picture()
+        assert "MATMUL" in named
+        assert len({by_engine, by_opcode, dimmed}) == 3
+        for by in ("module", "line", "wait"):
+            page.get_by_label("Color by").select_option(by)
+            wait_until_still(page)
+        page.get_by_label("Color by").select_option("engine")
+        page.wait_for_selector(".nt-chips:not(.named) .nt-chip >> text=Tensor")
+        assert picture() == by_engine
+        assert complaints == []
+
+
 def test_markers_and_the_ruler_snap_to_edges(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address("start_ns=0&end_ns=60&")) as (page, _):
         page.focus(BODY)

@@ -21,6 +21,7 @@ from neuron_explorer.timeline.operation_engines import operation_engines
 from neuron_explorer.timeline.parameters import FARTHEST_NS, Parameters
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
+from neuron_explorer.timeline.span_groups import SpanGroups, group_names
 from neuron_explorer.timeline.span_queries import range_query
 from neuron_explorer.timeline.span_tiles import span_tiles
 from neuron_explorer.timeline.track_list import origin_ns, track_list
@@ -73,7 +74,18 @@ def register(server: Flask, library: Library) -> None:
 
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:
     places = _places(profile, parameters, of_counters=False)
-    return span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+    tiles = span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+    return _coloured(profile, parameters, tiles)
+
+
+def _coloured(profile: Profile, parameters: Parameters, tiles: pa.Table) -> pa.Table:
+    """Tiles with the color of each row where the request says by what."""
+    by = parameters.text("color")
+    return _GROUPS.add_slots(profile, by, tiles) if by else tiles
+
+
+def _groups(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    return {"names": list(group_names(profile, parameters.text("color")))}
 
 
 def _charged(profile: Profile, parameters: Parameters) -> pa.Table:
@@ -82,7 +94,8 @@ def _charged(profile: Profile, parameters: Parameters) -> pa.Table:
     places = [place for place in parameters.places("tracks", len(tracks)) if is_charged(tracks[place])]
     by, value = parameters.text("by"), parameters.text("value")
     rows = {place: _LIT.rows(profile, by, value, tracks[place].table) for place in places} if by else None
-    return _CHARGED.tiles(profile, places, parameters.tile_range(), _origin(profile, parameters), rows)
+    tiles = _CHARGED.tiles(profile, places, parameters.tile_range(), _origin(profile, parameters), rows)
+    return _coloured(profile, parameters, tiles)
 
 
 def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
@@ -143,6 +156,7 @@ def _span(profile: Profile, parameters: Parameters) -> tuple[Track, int]:
     return _track(profile, parameters), parameters.integer("row", 0, MOST_ROWS)
 
 
+_GROUPS = SpanGroups()
 _LIT = LitSpans()
 _CHARGED = ChargedTiles()
 _ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
@@ -155,6 +169,7 @@ _ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
     "statistics": _statistics,
     "names": _names,
     "search": _search,
+    "groups": _groups,
 }
 
 

@@ -5,7 +5,7 @@ import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
 import { type Origin, TileLoader } from "./data/tile_loader.js";
 import { BAND_PLACES, CHARGED_PLACES, type ProfileSummary, type Track } from "./data/track.js";
-import { type ColourBy, engineSlot, type NamedEngines, NO_NAMES } from "./draw/engine_colours.js";
+import { type ColourBy, engineSlot, isGrouped, type NamedEngines, NO_NAMES } from "./draw/engine_colours.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
 import type { Theme } from "./draw/theme.js";
@@ -82,6 +82,7 @@ export class Core {
   /** Draw all anew with other colours. */
   recolour(change: { readonly by?: ColourBy; readonly engines?: NamedEngines }): void {
     this.colourBy = change.by ?? this.colourBy;
+    if (change.by) this.loader.want([]); // what is on its way has the colours of before
     this.namedEngines = change.engines ?? this.namedEngines;
     const isNamed = (track: Track): boolean => track.level === "engine" || track.level in this.namedEngines.operations;
     const named = new Set((this.summary?.tracks ?? []).filter(isNamed).map((track) => track.place));
@@ -108,7 +109,8 @@ export class Core {
   /** Where a track's data comes from. */
   originOf(track: Track): Origin {
     if (track.isBand) return { source: this.source, params: this.bandParams };
-    return track.isBase && this.comparison ? this.comparison.origin : { source: this.source, params: {} };
+    if (track.isBase && this.comparison) return this.comparison.origin;
+    return { source: this.source, params: isGrouped(this.colourBy) && !track.isCounter ? { color: this.colourBy } : {} };
   }
 
   /** Hear of changes of the view. */

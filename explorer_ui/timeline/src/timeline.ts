@@ -4,7 +4,7 @@ import { Core, markOf, type ViewPart } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
 import { isEmpty, isIdleIn, type ProfileSummary, type RangeUse, readSummary, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
-import type { NamedEngines } from "./draw/engine_colours.js";
+import type { GroupedBy, NamedEngines } from "./draw/engine_colours.js";
 import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
 import { Bands } from "./features/bands.js";
@@ -118,6 +118,7 @@ class Timeline implements TimelineHandle {
     const fail = (error: unknown): void => this.fail(error);
     this.search = new Search(core, (span) => this.choice.chooseSpan(span), fail);
     this.legend = new Legend({
+      groups: (by) => this.groupNames(by),
       onColourBy: (by) => core.recolour({ by }),
       onDimmed: (slots) => this.renderer.dim(slots),
     });
@@ -308,6 +309,17 @@ class Timeline implements TimelineHandle {
       core.recolour({ engines: await requestJson<NamedEngines>(core.source, "engines", {}, core.abort.signal) });
     } catch {
       // Not every host has this route; nothing but the colours of operations depends on it.
+    }
+  }
+
+  /** What colours stand for, where spans have that of what they belong to. */
+  private async groupNames(by: GroupedBy): Promise<readonly string[]> {
+    const { source, abort } = this.core;
+    try {
+      return (await requestJson<{ names: string[] }>(source, "groups", { color: by }, abort.signal)).names;
+    } catch (error) {
+      if (!isAbort(error)) this.fail(error);
+      return [];
     }
   }
 

@@ -46,8 +46,8 @@ export interface Row {
   row?: number;
 }
 
-/** An answer of the route `timeline` with one tile. */
-export function spanAnswer(rows: readonly Row[]): ArrayBuffer {
+/** An answer of the route `timeline` with one tile; with a colour of each row, where colours are asked for. */
+export function spanAnswer(rows: readonly Row[], slots?: readonly number[]): ArrayBuffer {
   const columns = tableFromArrays({
     tile: Uint8Array.from(rows, (row) => row.tile ?? 0),
     track: Uint16Array.from(rows, (row) => row.track),
@@ -58,6 +58,7 @@ export function spanAnswer(rows: readonly Row[]): ArrayBuffer {
     busy: Uint8Array.from(rows, (row) => row.busy ?? 255),
     is_bucket: Uint8Array.from(rows, (row) => (row.isBucket ? 1 : 0)),
     row: Uint32Array.from(rows, (row, place) => row.row ?? place),
+    ...(slots && { slot: Uint8Array.from(slots) }),
   });
   const names = vectorFromArray(rows.map((row) => row.name ?? ""), new Dictionary(new Utf8(), new Int32()));
   const table = columns.assign(new Table({ name: names }));

@@ -53,7 +53,7 @@ export interface CounterScale {
 /** Chunks by tile, counted from the first that was asked for, and by place of the track. */
 export type Tiles<C extends Chunk = Chunk> = ReadonlyMap<number, ReadonlyMap<number, C>>;
 
-/** Chunks of the route `timeline`. */
+/** Chunks of the route `timeline`; where the answer has a column `slot`, it says the slot of the palette. */
 export function readSpanTiles(
   bytes: ArrayBuffer,
   level: number,
@@ -64,9 +64,13 @@ export function readSpanTiles(
   for (const batch of batches(bytes)) {
     const column = columnsOf(batch);
     const codes = nameCodes(batch, names);
+    const told = batch.getChild("slot")?.toArray() as Uint8Array | undefined;
     for (const { tile, track, first, end } of partsOf(column("tile"), column("track"))) {
       const cut = (name: string): Values => column(name).subarray(first, end);
-      put(found, tile, track, spanChunk(cut, codes.subarray(first, end), level, (name) => slotOf(track, name)));
+      const name = codes.subarray(first, end);
+      const slots = told?.subarray(first, end);
+      const slot = slots ? (row: number) => slots[row]! : (row: number) => slotOf(track, name[row]!);
+      put(found, tile, track, spanChunk(cut, name, level, slot));
     }
   }
   return found;
@@ -112,7 +116,7 @@ function spanChunk(
   cut: (name: string) => Values,
   name: Uint32Array,
   level: number,
-  slotOf: (name: number) => number,
+  slotOf: (row: number) => number,
 ): SpanChunk {
   const [depth, start, duration] = [cut("depth"), cut("start"), cut("duration")];
   const [busy, isBucket] = [cut("busy"), cut("is_bucket")];
@@ -126,7 +130,7 @@ function spanChunk(
     const width = isBucket[row] ? 1 : duration[row]! * perBucket;
     edges[2 * row] = Math.max(left, -FARTHEST_BUCKET);
     edges[2 * row + 1] = Math.min(left + width, FARTHEST_BUCKET + TILE_BUCKETS);
-    looks[row] = look(depth[row]!, slotOf(name[row]!), isBucket[row] ? busy[row]! : FULL, FULL);
+    looks[row] = look(depth[row]!, slotOf(row), isBucket[row] ? busy[row]! : FULL, FULL);
     if (width >= LABEL_BUCKETS) wide.push(row);
   }
   const shapes = { count: length, edges, looks };

@@ -2,7 +2,16 @@
 
 import type { Track } from "../data/track.js";
 
-export type ColourBy = "engine" | "name";
+export type ColourBy = "engine" | "name" | GroupedBy;
+
+/** Ways to colour of which the server tells each span's slot. */
+export type GroupedBy = "module" | "line" | "opcode" | "wait";
+
+export const GROUPED_BY: readonly GroupedBy[] = ["module", "line", "opcode", "wait"];
+
+export function isGrouped(by: ColourBy): by is GroupedBy {
+  return (GROUPED_BY as readonly string[]).includes(by);
+}
 
 export interface EngineColour {
   readonly key: string;

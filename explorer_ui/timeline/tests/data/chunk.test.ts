@@ -39,6 +39,14 @@ describe("chunks of spans", () => {
     expect(edges[1]).toBe(4096 + 1024);
   });
 
+  it("have the colour that the answer tells, else that of their name", () => {
+    const rows = [{ track: 4, start: 0, duration: 9, name: "a" }, { track: 4, start: 9, duration: 9, name: "b" }];
+    const slots = (answer: ArrayBuffer): number[] =>
+      [...readSpanTiles(answer, LEVEL, names, () => 2).get(0)!.get(4)!.shapes.looks].map((look) => (look >>> 8) & 255);
+    expect(slots(spanAnswer(rows))).toEqual([2, 2]);
+    expect(slots(spanAnswer(rows, [5, 7]))).toEqual([5, 7]);
+  });
+
   it("list the spans that have room for a text", () => {
     expect([...tile!.get(4)!.wide]).toEqual([0]);
   });
