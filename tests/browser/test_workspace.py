@@ -30,6 +30,16 @@ MISPLACED = """() => {
     const wide = scrollWidth > innerWidth || scrollHeight > innerHeight;
     return outside.length + overlapping.length + Number(wide) + Number(dock.bottom > innerHeight);
 }"""
+# Controls of the timeline's bar that lie over each other, or reach out of it.
+CROWDED = """() => {
+    const bar = document.querySelector(".nt-bar");
+    const seen = [...bar.querySelectorAll("button, select, input, .nt-status")]
+        .map((one) => one.getBoundingClientRect()).filter((box) => box.width > 0);
+    const overlapping = seen.filter((one, at) => seen.some((other, place) => place > at
+        && one.left < other.right - 1 && other.left < one.right - 1));
+    const end = bar.getBoundingClientRect().right + 1;
+    return overlapping.length + seen.filter((box) => box.right > end).length;
+}"""
 CENTRE = """(name) => {
     const panel = document.querySelector(`.ws-dock .panel-${name}`);
     const box = panel.closest(".dv-groupview").getBoundingClientRect();
@@ -128,6 +138,7 @@ def test_nothing_lies_over_anything_else(explorer: Visit, arrangement: str, size
     explorer.page.wait_for_selector(f"#heading [data-arrangement={arrangement}][aria-current]")
     explorer.settle()
     assert explorer.page.evaluate(MISPLACED) == 0
+    assert explorer.page.evaluate(CROWDED) == 0
     assert explorer.complaints == []
 
 

@@ -86,7 +86,7 @@ def _row(view: View, tensor: Tensor, chosen: str) -> list[Any]:
         ),
         tensor.kind, tensor.dtype, tensor.shape, bytes_cell(tensor.byte_count), _times(tensor.loads),
         bytes_cell(tensor.read_bytes), bytes_cell(tensor.written_bytes), _times(moved),
-        count_cell(tensor.transfers), _held(tensor),
+        count_cell(tensor.transfers), _held(tensor, view.address.start_ns or 0),
     ]  # fmt: skip
 
 
@@ -96,18 +96,23 @@ def _times(value: float | None) -> Cell:
     return Cell(f"{value:.2f} ×", round(value, 4), True, style="warn" if value > OFTEN else "")
 
 
-def _held(tensor: Tensor) -> Cell:
-    """When memory is held for a tensor that has a name; else from its first transfer to the last."""
+def _held(tensor: Tensor, start_ns: int) -> Cell:
+    """When memory is held for a tensor that has a name; else from its first transfer to the last.
+
+    Args:
+        start_ns: Where what is shown begins: times count from there.
+    """
     if tensor.held:
         begin, end = tensor.held[0]
-        until = "the end" if end is None else duration(end)
-        return Cell(
-            f"{duration(begin)} to {until}", begin, True, title="from its allocation until it is freed"
-        )
-    if tensor.first_ns is None or tensor.last_ns is None:
+        told = "from its allocation until it is freed"
+    elif tensor.first_ns is None or tensor.last_ns is None:
         return Cell("", "", True)
-    text = f"{duration(tensor.first_ns)} to {duration(tensor.last_ns)}"
-    return Cell(text, tensor.first_ns, True, title="from its first transfer to its last")
+    else:
+        begin, end, told = tensor.first_ns, tensor.last_ns, "from its first transfer to its last"
+    sign = "-" if begin < start_ns else "+" if start_ns else ""
+    until = "to the end" if end is None else f"for {duration(end - begin)}"
+    text = f"{sign}{duration(abs(begin - start_ns))} {until}"
+    return Cell(text, begin, True, title=f"{told}; times count from the start of what is shown")
 
 
 def _user(view: View, user: TensorUser) -> list[Any]:

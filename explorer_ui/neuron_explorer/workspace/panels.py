@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dash import html
 
+from neuron_explorer import results
 from neuron_explorer.page import View
 from neuron_explorer.pages.source_detail import DETAIL, asked_line
 from neuron_explorer.parts.states import empty_state
+from neuron_explorer.sections import section
 from neuron_explorer.workspace.headline import HEADLINE
 
 PANEL = "panel"
@@ -42,10 +44,20 @@ def _headline(view: View) -> Any:
 
 
 def _compiled(view: View) -> Any:
-    """What the chosen line became: its HLO operations and its instructions."""
-    if not view.address.get("file") or not asked_line(view.address):
+    """What the chosen line became, HLO operations and instructions; of the costliest where none is."""
+    chosen = view.address.get("file") and asked_line(view.address)
+    return (DETAIL if chosen else COSTLIEST).show(view)
+
+
+@section("compiled/costliest", results.OVERVIEW)
+def COSTLIEST(view: View) -> Any:
+    """What the line that is charged most became."""
+    lines = view.result(results.OVERVIEW).hotspots.lines
+    if not lines:
         return empty_state("No line is chosen.", "Choose one in Source: here stands what it became.")
-    return DETAIL.show(view)
+    place = lines[0].place
+    parameters = {**view.address.parameters, "file": place.file, "line": str(place.line)}
+    return DETAIL.show(replace(view, address=replace(view.address, parameters=parameters)))
 
 
 def _details(view: View) -> Any:

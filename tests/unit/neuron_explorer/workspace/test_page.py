@@ -55,6 +55,16 @@ def test_a_panel_is_drawn_and_its_links_stay_in_the_workspace(view: View, panel:
     assert '"children": ' in shown or "NeuronTimeline" in shown
 
 
+def test_what_the_costliest_line_became_is_shown_until_one_is_chosen(view: View) -> None:
+    panel = panel_named("compiled")
+    assert panel is not None
+    shown = _text(
+        draw_panel(panel, replace(view, address=replace(view.address, parameters={"panel": "compiled"})))
+    )
+    assert "side by side" in shown
+    assert "No line is chosen" not in shown
+
+
 def test_the_frame_holds_every_panel_and_stays_while_the_address_changes(view: View) -> None:
     frame = _text(workspace_page(view))
     if "is not built" in frame:
