@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
-from neuron_tools.records.capture_log import RecordKind
+from neuron_tools.records.capture_log import Padding, RecordKind
 
 Records = npt.NDArray[np.void]
 
@@ -147,22 +148,25 @@ def _events(
 
 
 def _attributes(records: Records, definitions: Definitions) -> list[str]:
-    known: dict[tuple[int, int, int], str] = {}
+    known: dict[tuple[int, ...], str] = {}
     texts = []
-    for name, executable, byte_count in zip(records["name"], records["executable"], records["bytes"]):
-        key = (int(name), int(executable), int(byte_count))
+    padded = np.where(records["kind"] == RecordKind.COPY_TO_DEVICE, records["address"], 0)
+    for key in zip(*(records[each].tolist() for each in ("name", "executable", "bytes")), padded.tolist()):
         if key not in known:
-            known[key] = _attribute_text(definitions.names.get(key[0], ""), key[1], key[2])
+            known[key] = _attribute_text(definitions.names.get(key[0], ""), *key[1:])
         texts.append(known[key])
     return texts
 
 
-def _attribute_text(name: str, executable: int, byte_count: int) -> str:
+def _attribute_text(name: str, executable: int, byte_count: int, packed_padding: int) -> str:
     fields: dict[str, Any] = {"operation": name}
     if executable:
         fields["executable_idx"] = executable
     if byte_count:
         fields["bytes"] = byte_count
+    padding = Padding.unpacked(packed_padding)
+    if padding is not None:
+        fields["padding"] = asdict(padding)
     return json.dumps(fields)
 
 

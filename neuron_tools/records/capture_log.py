@@ -13,6 +13,7 @@ simulator. Both count nanoseconds from the start of the capture.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -27,7 +28,7 @@ class RecordKind(IntEnum):
 
     OPERATION = 1  # an eager operation: one execution of `executable`
     GRAPH = 2  # an execution of a compiled graph (`executable`)
-    COPY_TO_DEVICE = 3  # host -> device, `bytes`
+    COPY_TO_DEVICE = 3  # host -> device, `bytes`; `address` is a `Padding`, packed
     COPY_TO_HOST = 4  # device -> host, `bytes`
     SYNCHRONIZE = 5  # host waits for the device
     ALLOCATE = 6  # device memory, `bytes` at `address`; a log begins with what was held before it
@@ -39,6 +40,34 @@ class RecordKind(IntEnum):
     COLLECTIVE = 12  # this rank's part: `executable` is its description, `address` when the rank was ready
     FUSED_OPERATION = 13  # an eager operation that ran in the next FUSED, whose device times it has
     FUSED = 14  # one execution of the `address` FUSED_OPERATIONs before it
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """How far the sequences of a batch were padded when it was copied to the device.
+
+    Attributes:
+        rows: Sequences of the batch.
+        length: Positions of each, padding included.
+        longest: Positions that the longest one needs.
+        mean: Positions that they need on average, rounded up.
+    """
+
+    rows: int
+    length: int
+    longest: int
+    mean: int
+
+    @classmethod
+    def unpacked(cls, packed: int) -> Padding | None:
+        """What a copy's `address` says; None where nothing is padded."""
+        if packed <= 0:
+            return None
+        return cls(*(packed >> shift & 0xFFFF for shift in (48, 32, 16, 0)))
+
+    def packed(self) -> int:
+        """16 bits each, from the highest."""
+        return self.rows << 48 | self.length << 32 | self.longest << 16 | self.mean
 
 
 RECORD_DTYPE = np.dtype(

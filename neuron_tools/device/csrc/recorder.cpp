@@ -332,6 +332,10 @@ void DeviceWork::finish_operation() {
   }
 }
 
+bool DeviceWork::is_recorded() const {
+  return computing_ && (observers_ & kRecording) != 0;
+}
+
 void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
   finished_ = true;
   if (counted_) {
@@ -351,6 +355,7 @@ void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
     if ((observers_ & kRecording) != 0) {
       Record record = make_record(kind, device_, thread_state.stack);
       record.bytes = bytes;
+      record.address = padding_;
       complete(record);
       record.device_start_ns = interval.start_ns;
       record.device_end_ns = interval.end_ns;

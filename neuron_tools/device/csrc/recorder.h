@@ -60,6 +60,10 @@ class DeviceWork {
   void enqueue(const Stack& results, int count);
   void finish_copy(RecordKind kind, int64_t bytes, bool blocking);
 
+  // Of a copy: what `padding_of` says of it.
+  bool is_recorded() const;
+  void tell_padding(int64_t padding) { padding_ = padding; }
+
  private:
   void start();
   void complete(Record& record) const;
@@ -80,6 +84,7 @@ class DeviceWork {
   int64_t host_end_ns_ = 0;
   int64_t described_ns_ = 0;  // by `elapsed_now_ns`
   int64_t wall_start_ns_ = 0;
+  int64_t padding_ = 0;
   std::vector<TensorPlace> uses_;
 };
 

@@ -3,6 +3,7 @@
 #include "device.h"
 #include "memory.h"
 #include "operators.h"
+#include "padding.h"
 #include "recorder.h"
 #include "skipped_values.h"
 
@@ -100,6 +101,9 @@ void copy_between(const at::Tensor& from, const at::Tensor& to, bool non_blockin
   DeviceWork work(info);
   work.begin_compute((to_device ? to : from).device().index());
   copy_bytes(from, to, non_blocking);
+  if (to_device && work.is_recorded()) {
+    work.tell_padding(padding_of(from));
+  }
   const auto& moved = to_device ? to : from;
   work.finish_copy(
       to_device ? RecordKind::kCopyToDevice : RecordKind::kCopyToHost, static_cast<int64_t>(moved.nbytes()),

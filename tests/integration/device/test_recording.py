@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from neuron_tools.device import native
-from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import RECORD_DTYPE, Padding, RecordKind
 from tests.integration.device.recording import record
 
 
@@ -137,6 +137,33 @@ def test_copies_and_waits_are_recorded_with_their_bytes(tmp_path):
     assert copy["device_end_ns"] - copy["device_start_ns"] == 1500
     (wait,) = log.of(RecordKind.SYNCHRONIZE)
     assert wait["host_end_ns"] >= log.records["device_end_ns"].max()
+
+
+def padded(*lengths, most=32, kind=torch.long, features=()):
+    """Rows of ones that are filled up with zeros."""
+    batch = torch.zeros(len(lengths), most, *features, dtype=kind)
+    for row, length in enumerate(lengths):
+        batch[row, :length] = torch.arange(1, length + 1).reshape(-1, *(1 for _ in features))
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("batch", "padding"),
+    [
+        (padded(5, 9, 20), Padding(3, 32, 20, 12)),
+        (padded(5, 32), Padding(2, 32, 32, 19)),
+        (padded(4, 4, kind=torch.float32, features=(8,)), Padding(2, 32, 4, 4)),
+        (padded(32, 32), None),
+        (padded(0, 0), None),
+        (padded(5, 9, kind=torch.float32), None),
+        (padded(2, 3, most=8), None),
+    ],
+    ids=["ids", "one is whole", "features", "full", "empty", "numbers", "short"],
+)
+def test_a_copy_tells_how_far_its_sequences_are_padded(tmp_path, batch, padding):
+    log = record(lambda: batch.to("neuron"), tmp_path / "log")
+    (copy,) = log.of(RecordKind.COPY_TO_DEVICE)
+    assert Padding.unpacked(int(copy["address"])) == padding
 
 
 def test_modules_optimizer_and_ranges_are_kept(tmp_path):

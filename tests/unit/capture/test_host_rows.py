@@ -7,7 +7,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, ModuleName
 from neuron_tools.capture.host_rows import host_spans, system_events
 from neuron_tools.capture.stacks import StackRegistry
-from neuron_tools.records.capture_log import RecordKind
+from neuron_tools.records.capture_log import Padding, RecordKind
 from neuron_tools.records.program import Frame
 from tests.unit.capture.logs import MODULES, NAMES, STACKS, both, host, one_step
 from tests.unit.capture.replayed import plain
@@ -97,6 +97,13 @@ def test_a_synchronisation_has_no_device_row(definitions):
 def test_events_name_process_and_core(definitions):
     table = events(definitions, [both(RecordKind.GRAPH, 0, 5, 5, device=1, executable=8, name=2)])
     assert rows(table, "process_idx", "process_id", "nc_idx") == [(3, 77, 9), (3, 77, 9)]
+
+
+def test_a_copy_tells_how_far_its_sequences_are_padded(definitions):
+    padding = Padding(rows=8, length=512, longest=90, mean=41)
+    copies = [both(RecordKind.COPY_TO_DEVICE, 0, 5, 5, bytes=16, address=padding.packed())]
+    (text, *_) = plain(events(definitions, copies)["extra_attributes_json"])
+    assert Padding(**json.loads(text)["padding"]) == padding
 
 
 def test_attributes_hold_what_is_known(definitions):
