@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import io
+import re
 import runpy
 import shutil
 import sys
@@ -26,6 +28,8 @@ from neuron_profile.fix.value_run import values_of
 from neuron_profile.fix.values import RunValues
 from neuron_tools import compat
 from neuron_tools.profile.reader import Profile
+
+_USES_JAX = re.compile(r"^(import|from) jax\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ def capture(folder: Path, name: str, text: str) -> Captured:
     script, path = folder / f"{name}.py", folder / f"{name}.nprof"
     script.write_text(text)
     torch.manual_seed(0)
+    if _USES_JAX.search(text):
+        importlib.import_module("jax")  # what is imported after a recording began in this process is not seen
     printed = io.StringIO()
     with (
         _as_in_a_capture(),

@@ -34,12 +34,14 @@ class Compilation:
     """One graph that was compiled.
 
     Attributes:
+        number: Of its executable.
         function: Its name without the number that torch.compile gives it.
         compile_ns: Time that it took; `estimated` = by its size.
         first_ns: When it first ran; None = it never did.
     """
 
     process: int
+    number: int
     name: str
     function: str
     compile_ns: int
@@ -51,7 +53,7 @@ def find_compilations(profile: Profile) -> tuple[Compilation, ...]:
     """All graphs in the order in which they were compiled."""
     return tuple(
         Compilation(
-            row["process"], row["name"], _NUMBER.sub("_", row["name"]),
+            row["process"], row["number"], row["name"], _NUMBER.sub("_", row["name"]),
             row["compile_ns"] or estimated_ns(row["instructions"]), row["compile_ns"] is None,
             row["first_ns"],
         )

@@ -7,7 +7,7 @@ Only plain spellings are told, and a pattern counts only where calls of the prof
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
@@ -54,12 +54,25 @@ def _name(call: ast.Call) -> str:
 
 
 def _updates(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
+    values = {
+        target.id: ast.unparse(node.value)
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     for node in nodes:
-        if isinstance(node, ast.For) and any(part in ast.unparse(node.iter) for part in _PARAMETERS):
+        if isinstance(node, ast.For) and _is_over_parameters(node.iter, values):
             changing = [each for body in node.body for each in ast.walk(body) if _changes(each)]
             if changing:
                 last = node.end_lineno or node.lineno
                 yield from ((line, node.lineno) for line in range(node.body[0].lineno, last + 1))
+
+
+def _is_over_parameters(iterable: ast.expr, values: Mapping[str, str]) -> bool:
+    """Whether an iterable holds parameters by its text, or by that of what its names were assigned."""
+    texts = [ast.unparse(iterable), *(values.get(name, "") for name in _names(iterable))]
+    return any(part in text for text in texts for part in _PARAMETERS)
 
 
 def _changes(node: ast.AST) -> bool:

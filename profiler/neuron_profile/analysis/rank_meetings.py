@@ -11,11 +11,13 @@ from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
 ABSENT = -1
+MESSAGES = frozenset({"Send", "Receive"})
+"""Operations between two ranks, of which one waits for the other by what they are."""
 
 _MEETINGS = """
 SELECT c.group_name || ' ' || coalesce(c.replica_group, '') AS meeting_group, c.op_id AS number,
     coalesce(c.process_idx, 0) AS process, coalesce(p.rank, c.process_idx, 0) AS rank,
-    c.trigger_start_ts AS ready_ns, c.start_ts AS start_ns, c.end_ts AS end_ns
+    c.operation AS operation, c.trigger_start_ts AS ready_ns, c.start_ts AS start_ns, c.end_ts AS end_ns
 FROM CcOp c LEFT JOIN ProcessInfo p USING (process_idx)
 WHERE c.group_name IS NOT NULL AND p.replica_of_rank IS NULL ORDER BY c.start_ts, number, process
 """
@@ -30,6 +32,7 @@ class RankMeetings:
         ready_ns: When each rank was ready, int64, shape (meetings, ranks); ABSENT where it takes no part.
         start_ns, end_ns: When each moved, shape (meetings,).
         group: Number of each one's group, shape (meetings,).
+        operations: What each is: "AllReduce", "SendRecv".
     """
 
     processes: tuple[int, ...]
@@ -38,9 +41,20 @@ class RankMeetings:
     start_ns: Ints
     end_ns: Ints
     group: Ints
+    operations: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    def collectives(self) -> RankMeetings:
+        """Those that are no messages between two ranks."""
+        kept = [row for row, operation in enumerate(self.operations) if operation not in MESSAGES]
+        if len(kept) == len(self.operations):
+            return self
+        return RankMeetings(
+            self.processes, self.ranks, self.ready_ns[kept], self.start_ns[kept], self.end_ns[kept],
+            self.group[kept], tuple(self.operations[row] for row in kept),
+        )  # fmt: skip
 
     def lateness_ns(self) -> Ints:
         """How long the others waited for each rank: from their median until it came, where it came last."""
@@ -71,6 +85,19 @@ class RankMeetings:
         changed = work.copy()
         changed[:, late] = np.where(present[:, late], np.minimum(work[:, late], typical), 0)
         return int(self._last_end(work, after_end) - self._last_end(changed, after_end))
+
+    def work_ns(self) -> Ints:
+        """(meetings, ranks) each rank's own time before each meeting, since the one before of its own."""
+        return self._work()[0]
+
+    def gain_with(self, work_ns: Ints) -> int:
+        """Nanoseconds by which the job would end earlier with other work between the meetings.
+
+        Args:
+            work_ns: (meetings, ranks) each rank's own time before each meeting.
+        """
+        work, after_end = self._work()
+        return int(self._last_end(work, after_end) - self._last_end(work_ns, after_end))
 
     def _work(self) -> tuple[Ints, npt.NDArray[np.bool_]]:
         """Each rank's own time before each meeting, and whether it counts from the end of the one before."""
@@ -112,16 +139,21 @@ def rank_meetings(profile: Profile) -> RankMeetings:
         rows.setdefault(key, len(rows))
     ready = np.full((len(rows), len(columns)), ABSENT, np.int64)
     start, end, group = (np.zeros(len(rows), np.int64) for _ in range(3))
-    for name, number, process, ready_ns, start_ns, end_ns in zip(
+    operations = [""] * len(rows)
+    for name, number, process, operation, ready_ns, start_ns, end_ns in zip(
         *(
             table[column]
-            for column in ("meeting_group", "number", "process", "ready_ns", "start_ns", "end_ns")
+            for column in (
+                "meeting_group", "number", "process", "operation", "ready_ns", "start_ns", "end_ns",
+            )
         )
-    ):
+    ):  # fmt: skip
         row = rows[name, number]
+        operations[row] = operation or ""
         ready[row, places[process]] = ready_ns
         start[row], end[row], group[row] = start_ns, end_ns, groups[name]
     kept = (ready != ABSENT).sum(axis=1) > 1
     return RankMeetings(
-        tuple(columns), tuple(columns.values()), ready[kept], start[kept], end[kept], group[kept]
-    )
+        tuple(columns), tuple(columns.values()), ready[kept], start[kept], end[kept], group[kept],
+        tuple(np.array(operations)[kept].tolist()),
+    )  # fmt: skip

@@ -31,6 +31,7 @@ EDITORS = Door(
         ("upcast_products", f"{_HERE}.upcasts:edit"),
         ("fp32_matmul", f"{_HERE}.autocast:edit"),
         ("recompilation", f"{_HERE}.recompilation:edit"),
+        ("missing_jit", f"{_HERE}.jit:edit"),
         ("tiny_operations", f"{_HERE}.compile_model:edit"),
         ("host_bound", f"{_HERE}.compile_model:edit"),
         ("repeated_loads", f"{_HERE}.kernel_loads:edit"),

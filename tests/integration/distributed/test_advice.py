@@ -1,4 +1,4 @@
-"""A planted straggler and planted serial collectives: found first, and their gain is what mending gives."""
+"""Planted faults of jobs of two ranks: found first, and their gain is what mending gives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,14 @@ def job_ns(profile: Profile) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "rule"), [("straggler", "collective_skew"), ("serial_all_reduce", "serial_collectives")]
+    ("name", "rule"),
+    [
+        ("straggler", "collective_skew"),
+        ("serial_all_reduce", "serial_collectives"),
+        ("expert_imbalance", "expert_imbalance"),
+        ("uneven_stages", "pipeline_bubbles"),
+        ("few_microbatches", "pipeline_bubbles"),
+    ],
 )
 def test_the_planted_fault_is_found_first_with_its_gain(tmp_path, name, rule):
     fault = read_fault(FOLDER / f"{name}.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
@@ -24,11 +25,13 @@ _LAUNCHES = (
     "unfused_attention",
     "unfused_dropout",
     "frozen_gradients",
+    "missing_jit",
 )
 _FILES = (
     "host_synchronisation",
     *_LAUNCHES,
     "growing_caches",
+    "padding",
     "host_bound",
     "host_activity",
     "tiny_operations",
@@ -49,6 +52,8 @@ _FILES = (
     "custom_calls",
     "unoverlapped_collectives",
     "collective_skew",
+    "expert_imbalance",
+    "pipeline_bubbles",
     "serial_collectives",
     "device_traces",
 )
@@ -63,8 +68,11 @@ RULES = Door(
 EXPLAINED_BY = {
     "host_bound": ("host_synchronisation", "tiny_operations", *_LAUNCHES),
     "tiny_operations": _LAUNCHES,
+    "collective_skew": ("expert_imbalance",),
 }
 """General rules, and the specific ones whose gain is part of theirs."""
+STANDS_BEFORE = {"tiny_operations": ("host_synchronisation",)}
+"""General rules, and those whose findings come first although both gain: no graph reaches over a wait."""
 OF_A_LINE = frozenset({"tiny_operations"})
 """General rules that are about one line: there, specific findings elsewhere are no part of their gain."""
 LARGE = 0.05
@@ -83,6 +91,9 @@ THE_COMPILERS = frozenset(
 """Rules about what the compiler decides, except in kernels that the user wrote."""
 
 MINIMUM_REST = 0.1
+"""Part of a general finding's gain that must be left beside the specific ones for it to be told."""
+LARGER_REST = {"collective_skew": 0.6}
+"""The same where a cause takes more away than it gains: a late rank's work goes to the others."""
 LEAST_GAIN = 1e-4
 """Part of the time of the device's use below which a simulated gain is not worth telling: 0.01 %."""
 
@@ -147,8 +158,8 @@ def _ranking(findings: Sequence[Finding], used_ns: int) -> Callable[[Finding], R
     } - EXPLAINED_BY.keys()
 
     def rank(finding: Finding) -> Rank:
-        explaining = causes.intersection(EXPLAINED_BY.get(finding.rule, ()))
-        is_general = bool(explaining if finding.rule in OF_A_LINE else causes)
+        before = EXPLAINED_BY.get(finding.rule, ()), STANDS_BEFORE.get(finding.rule, ())
+        is_general = bool(causes.intersection(chain(*before)) if finding.rule in OF_A_LINE else causes)
         tier = int(is_general and finding.rule in EXPLAINED_BY) if finding.within_reach else 2
         gain_ns, device_gain_ns = max(0, finding.gain_ns or 0), finding.device_gain_ns or 0
         return tier, -gain_ns, -device_gain_ns, finding.rule, str(finding.place)
@@ -179,7 +190,7 @@ def _without_explained(findings: list[Finding]) -> list[Finding]:
         gain_ns = (finding.gain_ns or 0) - claimed
         if not claimed:
             remaining.append(finding)
-        elif gain_ns > MINIMUM_REST * (finding.gain_ns or 0):
+        elif gain_ns > LARGER_REST.get(finding.rule, MINIMUM_REST) * (finding.gain_ns or 0):
             remaining.append(replace(finding, gain_ns=gain_ns))
     return remaining
 

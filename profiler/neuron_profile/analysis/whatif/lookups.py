@@ -15,13 +15,22 @@ Mask = npt.NDArray[np.bool_]
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 
 
+def looks_up(program: Program) -> Mask:
+    """(DMAs,) what takes rows from places that the program computes, a descriptor for each."""
+    dmas = program.dmas
+    if not len(dmas):
+        return np.zeros(0, bool)
+    made = np.array([queue.kind is QueueKind.SOFTWARE_DYNAMIC for queue in program.queues])[dmas["queue"]]
+    chosen: Mask = made & (dmas["descriptors"] > 1)
+    return chosen
+
+
 def narrow_lookups(program: Program) -> Mask:
     """(DMAs,) what gathers or scatters rows shorter than `EFFICIENT_BYTES` outside of kernels."""
     dmas = program.dmas
     if kernel_lines(program) is not None or not len(dmas):
         return np.zeros(len(dmas), bool)
-    made = np.array([queue.kind is QueueKind.SOFTWARE_DYNAMIC for queue in program.queues])[dmas["queue"]]
-    chosen: Mask = made & (dmas["descriptors"] > 1) & (dmas["descriptor_bytes"] < EFFICIENT_BYTES)
+    chosen: Mask = looks_up(program) & (dmas["descriptor_bytes"] < EFFICIENT_BYTES)
     return chosen
 
 

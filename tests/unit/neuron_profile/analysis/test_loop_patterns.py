@@ -78,3 +78,9 @@ def test_a_text_that_is_no_python_has_none(text):
 )
 def test_rows_that_a_loop_writes_into_a_tensor(line, is_row):
     assert of(f"for i in range(8):\n    {line}").rows == ({2: 2} if is_row else {})
+
+
+def test_names_are_followed_to_the_parameters_that_they_hold():
+    text = "pairs = list(zip(a.parameters(), b.parameters()))\nfor x, y in pairs:\n    x.lerp_(y, 0.1)\n"
+    assert loop_patterns(text.splitlines()).updates == {3: 2}
+    assert loop_patterns(text.replace("parameters", "rows").splitlines()).updates == {}

@@ -15,6 +15,7 @@ from neuron_profile.fix.edits import (
     foreach,
     freeze,
     hoist,
+    jit,
     kernel_buffers,
     kernel_engine,
     kernel_loads,
@@ -412,3 +413,24 @@ def test_a_module_that_holds_a_trained_one_is_left_alone():
 def test_a_module_that_is_made_in_a_function_is_left_alone():
     text = TRAINED_HEAD.replace("model = Model()", "model = make(lambda: Model())")
     assert frozen(text, "/Model/body") is None
+
+
+BY_OPERATION = (
+    "import jax\n\n\ndef forward(x):\n    return x * 2\n\n\nfor _ in range(4):\n    x = forward(x)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (BY_OPERATION, ["@jax.jit"]),
+        (BY_OPERATION.replace("x * 2", "x.item()"), None),
+        (BY_OPERATION.replace("def", "@jax.checkpoint\ndef"), None),
+        (BY_OPERATION.replace("import jax", "import jax as j"), None),
+    ],
+    ids=["computes", "reads", "decorated", "named otherwise"],
+)
+def test_the_function_that_runs_by_operation_is_put_under_jit(text, lines):
+    finding = Finding("missing_jit", "", "", Place("train.py", 9), evidence={"function": "forward"})
+    found = jit.edit(Request(finding, text))
+    assert (found and [each for each in found.text.splitlines() if each not in text.splitlines()]) == lines

@@ -18,7 +18,7 @@ MINIMUM_MEETINGS = 2
 
 def find(context: Context) -> Iterator[Finding]:
     """A finding where the ranks would end a twentieth earlier if one of them were not late."""
-    meetings = rank_meetings(context.profile)
+    meetings = rank_meetings(context.profile).collectives()
     if len(meetings) < MINIMUM_MEETINGS:
         return
     lateness = meetings.lateness_ns()

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.rank_meetings import rank_meetings
 
 IDLE = 0.5  # of the busiest core's time
 MINIMUM_GAIN = 0.05
@@ -23,10 +24,11 @@ GROUP BY ALL ORDER BY time_ns DESC, file, line LIMIT 1
 def find(context: Context) -> Iterator[Finding]:
     """A finding where a core that is used at all is busy for less than half of the busiest one's time.
 
-    The gain is that of the same work spread evenly over the cores that the program uses.
+    The gain is that of the same work spread evenly over the cores that the program uses. Ranks that wait for
+    each other have rules of their own, which play them from meeting to meeting.
     """
     executions = context.executions
-    if executions is None or context.what_if is None:
+    if executions is None or context.what_if is None or len(rank_meetings(context.profile)):
         return
     cores, inverse = np.unique(
         np.stack([executions.process, executions.core_index], axis=1), axis=0, return_inverse=True

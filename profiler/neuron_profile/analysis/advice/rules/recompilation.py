@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.compilation import by_function, find_compilations
+from neuron_profile.analysis.compilation import Compilation, by_function, find_compilations
+from neuron_profile.analysis.jax_functions import is_single_operation
 from neuron_profile.analysis.own_lines import load_own_lines
 from neuron_profile.analysis.source_frames import SourceLine, load_frames
 
 MINIMUM_COMPILATIONS = 3
 MINIMUM_SPREAD = 0.5  # of the program's time: what is compiled while a program sets itself up is no fault
+OF_JAX = "jit_"
+"""How JAX's names of what it compiles begin."""
 _WINDOW = "SELECT max(execution_end_ts) - min(execution_start_ts) AS window_ns FROM ExecutionInfo"
 _STACK = """
 SELECT stack_frame_ids AS leaf, source_file AS file, source_line AS line, count(*) AS calls
@@ -25,36 +28,69 @@ _DEFINES = ("@", "def ", "async def ")
 def find(context: Context) -> Iterator[Finding]:
     """A finding per function that is compiled at least three times, all through the program.
 
-    The gain is the time of all its compilations but the longest, which one compilation would still take.
+    The gain is the time of all its compilations but the longest, which one compilation would still take. JAX
+    compiles the operations outside of `jax.jit` too: they see the shapes that the function sees which is
+    compiled most often, and are part of its finding.
     """
     (window,) = context.profile.query(_WINDOW).to_pylist()
     compilations = find_compilations(context.profile)
     compiling_ns = sum(compilation.compile_ns for compilation in compilations)
-    for (_, name), graphs in by_function(compilations).items():
-        first = [graph.first_ns for graph in graphs if graph.first_ns is not None]
-        if (
-            len(first) < MINIMUM_COMPILATIONS
-            or max(first) - min(first) < MINIMUM_SPREAD * window["window_ns"]
-        ):
-            continue
-        times = [graph.compile_ns for graph in graphs]
-        running_ns = context.what_if.recorded_ns() if context.what_if else window["window_ns"]
-        yield Finding(
-            "recompilation",
-            f"{name} is compiled {len(graphs)} times, each for other shapes or constants",
-            "Give it inputs of the same shapes, types and Python values: pad to a few sizes, mark "
-            "sizes dynamic (torch.compile(dynamic=True)), pass changing numbers as tensors.",
-            _calling_line(context, graphs[0].name) or Place(operation=name),
-            gain_ns=sum(times) - max(times),
-            device_gain_ns=0,
-            total_ns=running_ns + compiling_ns,
-            gain_of="the program with its compilations, which its own clock leaves out",
-            evidence={
-                "compilations": len(graphs),
-                "compile_time_ns": sum(times),
-                "estimated": any(graph.estimated for graph in graphs),
-            },
-        )
+    running_ns = context.what_if.recorded_ns() if context.what_if else window["window_ns"]
+    again = [
+        graphs for graphs in by_function(compilations).values() if _is_again(graphs, window["window_ns"])
+    ]
+    for graphs, others in _with_operations(context, again):
+        yield _finding(context, graphs, others, running_ns + compiling_ns)
+
+
+def _is_again(graphs: Sequence[Compilation], window_ns: int) -> bool:
+    """Whether a function is compiled all through the program."""
+    first = [graph.first_ns for graph in graphs if graph.first_ns is not None]
+    return len(first) >= MINIMUM_COMPILATIONS and max(first) - min(first) >= MINIMUM_SPREAD * window_ns
+
+
+Graphs = Sequence[Compilation]
+
+
+def _with_operations(context: Context, again: Sequence[Graphs]) -> Iterator[tuple[Graphs, Sequence[Graphs]]]:
+    """Each function with the single operations that are compiled because of the same shapes."""
+    single = [graphs for graphs in again if _are_operations(context, graphs)]
+    functions = [graphs for graphs in again if graphs not in single]
+    for process in sorted({graphs[0].process for graphs in again}):
+        own = [graphs for graphs in functions if graphs[0].process == process]
+        others = [graphs for graphs in single if graphs[0].process == process]
+        first = max(own or others, key=len)
+        yield first, [graphs for graphs in others if graphs is not first]
+        yield from ((graphs, ()) for graphs in own if graphs is not first)
+
+
+def _are_operations(context: Context, graphs: Graphs) -> bool:
+    executions = context.executions
+    if executions is None or not graphs[0].name.startswith(OF_JAX):
+        return False
+    return all(is_single_operation(executions.program((graph.process, graph.number))) for graph in graphs)
+
+
+def _finding(context: Context, graphs: Graphs, others: Sequence[Graphs], total_ns: int) -> Finding:
+    name = graphs[0].function
+    times = [[graph.compile_ns for graph in each] for each in (graphs, *others)]
+    return Finding(
+        "recompilation",
+        f"{name} is compiled {len(graphs)} times, each for other shapes or constants",
+        "Give it inputs of the same shapes, types and Python values: pad to a few sizes, mark "
+        "sizes dynamic (torch.compile(dynamic=True)), pass changing numbers as tensors.",
+        _calling_line(context, graphs[0].name) or Place(operation=name),
+        gain_ns=sum(sum(each) - max(each) for each in times),
+        device_gain_ns=0,
+        total_ns=total_ns,
+        gain_of="the program with its compilations, which its own clock leaves out",
+        evidence={
+            "compilations": len(graphs),
+            "compile_time_ns": sum(map(sum, times)),
+            "estimated": any(graph.estimated for graph in graphs),
+            **({"operations": sorted(each[0].function for each in others)} if others else {}),
+        },
+    )
 
 
 def _calling_line(context: Context, graph: str) -> Place | None:

@@ -13,6 +13,7 @@ from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, of_lookups
+from neuron_profile.analysis.whatif.wider_strips import in_wider_strips, strips
 from neuron_tools.records.program import Memory, Program
 
 MERGED_BYTES = 2048
@@ -73,10 +74,14 @@ def _small(program: Program) -> tuple[Mask, Mask]:
 
 
 def _merged(variant: Variant, origins: Origins) -> Variant:
-    """The same bytes in pieces of 2 KiB."""
+    """The same bytes in pieces of 2 KiB; strips of a kernel's tiles are as much wider."""
     chosen = _small(variant.program)[1]
     if not chosen.any():
         return variant
+    narrow = strips(variant.program, chosen)
+    if narrow[chosen].all():
+        widest = int(variant.program.dmas["descriptor_bytes"][narrow].max())
+        return in_wider_strips(variant, MERGED_BYTES // max(widest, 1))
     dmas = variant.program.dmas.copy()
     pieces = np.maximum(1, dmas["bytes"] // MERGED_BYTES)
     dmas["descriptors"] = np.where(chosen, pieces, dmas["descriptors"])

@@ -12,6 +12,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.fused_times import fused_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, repetitions, spans_of
+from neuron_profile.analysis.jax_functions import is_single_operation
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.quantities import duration
 
@@ -29,7 +30,7 @@ def find(context: Context) -> Iterator[Finding]:
     if executions is None or context.what_if is None:
         return
     durations = executions.end_ns - executions.start_ns
-    tiny = durations <= TINY_NS
+    tiny = (durations <= TINY_NS) & ~_of_jax(context)
     count = int(np.count_nonzero(tiny))
     if count < MINIMUM_COUNT or count < len(executions) / 2:
         return
@@ -51,6 +52,16 @@ def find(context: Context) -> Iterator[Finding]:
         total_ns=total_ns,
         evidence={"executions": count, "median_ns": int(np.median(durations[tiny])), "launch_ns": launch_ns},
     )
+
+
+def _of_jax(context: Context) -> Mask:
+    """(executions,) single operations of JAX, which `missing_jit` tells."""
+    assert context.executions is not None
+    found = np.zeros(len(context.executions), bool)
+    for use in context.programs:
+        if is_single_operation(use.program):
+            found[context.executions.of_program(use.key)] = True
+    return found
 
 
 def _busiest_line(context: Context, chosen: Mask) -> tuple[Line, list[list[Call]]]:

@@ -127,7 +127,9 @@ def test_transposes_count_from_a_tenth_of_the_matrix_work(tmp_path, monkeypatch,
 def compilations(count: int, spread_ns: int) -> tuple[Compilation, ...]:
     """One function, compiled again and again; each takes a millisecond."""
     return tuple(
-        Compilation(0, f"step_{number}_forward", "step_forward", 1_000_000, False, spread_ns * number)
+        Compilation(
+            0, number + 1, f"step_{number}_forward", "step_forward", 1_000_000, False, spread_ns * number
+        )
         for number in range(count)
     )
 

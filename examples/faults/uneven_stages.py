@@ -1,0 +1,27 @@
+"""A pipeline of two stages of which the first has five of six layers: the second waits for it.
+
+Run by torchrun: `torchrun --nproc_per_node 2 examples/faults/uneven_stages.py`.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+LAYERS = (5, 1)
+# mended: LAYERS = (3, 3)
+MICROBATCHES, ROWS, WIDTH = 4, 16384, 1024
+dist.init_process_group("neuron")
+rank = dist.get_rank()
+torch.manual_seed(0)
+stage = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS[rank]))).to("neuron", torch.bfloat16)
+batch = torch.randn(ROWS, WIDTH).to("neuron", torch.bfloat16)
+with torch.no_grad():
+    for _ in range(3):
+        for part in batch.chunk(MICROBATCHES):
+            if rank:
+                part = torch.empty_like(part)
+                dist.recv(part, 0)
+            result = stage(part)  # fault
+            if not rank:
+                dist.send(result, 1)
+dist.destroy_process_group()

@@ -1,0 +1,170 @@
+"""Stages of a pipeline wait for each other: one has more to do, or too few microbatches keep them busy."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.late_lines import late_line
+from neuron_profile.analysis.microbatches import microbatch_line
+from neuron_profile.analysis.rank_meetings import ABSENT, MESSAGES, RankMeetings, rank_meetings
+from neuron_profile.analysis.whatif.change import Variant
+from neuron_profile.analysis.whatif.executions import ProgramKey
+from neuron_profile.analysis.whatif.shorter import Shortening, in_shorter
+from neuron_profile.reports.quantities import percent
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.cost_scale import CostScale
+
+MINIMUM_SHARE = 0.05
+MINIMUM_EXCESS = 0.1
+"""Part by which the busiest stage's work passes the mean."""
+TIMES_AS_MANY = (2, 4, 8)
+"""Microbatches for one that are tried."""
+_SIZES = "SELECT DISTINCT num_elements AS elements FROM CcOp WHERE operation IN ('Send', 'Receive')"
+_SENDS = """
+SELECT source_file AS file, source_line AS line, count(*) AS messages FROM CcOp
+WHERE operation IN ('Send', 'Receive') AND source_file IS NOT NULL GROUP BY ALL
+ORDER BY messages DESC, file, line LIMIT 1
+"""
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """Findings where ranks hand each other messages and would end a twentieth earlier otherwise.
+
+    Uneven stages are played again from message to message, each with the mean of their work. With twice as
+    many microbatches what the busiest stage waits is half as long, as a pipeline fills with its first one;
+    the host launches twice as much, and the device loads weights twice as often.
+    """
+    meetings = rank_meetings(context.profile)
+    if not any(operation in MESSAGES for operation in meetings.operations):
+        return
+    work = meetings.work_ns()
+    total_ns = int(meetings.end_ns.max()) - context.start_ns
+    yield from _uneven(context, meetings, work, total_ns)
+    yield from _few(context, meetings, work, total_ns)
+
+
+def _uneven(
+    context: Context, meetings: RankMeetings, work: npt.NDArray[np.int64], total_ns: int
+) -> Iterator[Finding]:
+    first = work[np.argmax(work > 0, axis=0), np.arange(work.shape[1])]  # most of it makes the model
+    by_stage = work.sum(axis=0) - first
+    busiest, mean_ns = int(np.argmax(by_stage)), float(by_stage.mean())
+    even = np.rint(work * (mean_ns / np.maximum(by_stage, 1))).astype(np.int64)
+    even[np.argmax(work > 0, axis=0), np.arange(work.shape[1])] = first
+    gain_ns = meetings.gain_with(even)
+    if gain_ns < MINIMUM_SHARE * total_ns or by_stage[busiest] < (1 + MINIMUM_EXCESS) * mean_ns:
+        return
+    line = late_line(context.profile, meetings.processes, meetings.processes[busiest])
+    excess = percent(by_stage[busiest] / mean_ns - 1)
+    yield Finding(
+        "pipeline_bubbles",
+        f"The stage of rank {meetings.ranks[busiest]} works {excess} longer than the mean of all: the others "
+        "wait for it",
+        "Cut the model where the times of its parts are even, not their number of layers: embeddings and the "
+        "head count too.",
+        line.place if line is not None else Place(),
+        gain_ns=gain_ns,
+        device_gain_ns=0,
+        total_ns=total_ns,
+        evidence={f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_stage)},
+    )
+
+
+def _few(
+    context: Context, meetings: RankMeetings, work: npt.NDArray[np.int64], total_ns: int
+) -> Iterator[Finding]:
+    busiest = int(np.argmax(work.sum(axis=0)))
+    waited_ns = int(_waited_ns(meetings, busiest)[1:].sum())
+    device_ns = _device_ns(context, meetings.processes[busiest])
+    before_ns = int(work[np.argmax(work[:, busiest] > 0), busiest])  # most of it makes the model
+    host_ns = max(0, int(work[:, busiest].sum()) - before_ns - sum(device_ns.values()))
+    rows = _rows(context, meetings)
+    gains = {
+        times: waited_ns - waited_ns // times - (times - 1) * host_ns
+        - _longer_ns(context, device_ns, rows, times)
+        for times in TIMES_AS_MANY
+    }  # fmt: skip
+    times = max(gains, key=lambda each: gains[each])
+    if gains[times] < MINIMUM_SHARE * total_ns:
+        return
+    yield Finding(
+        "pipeline_bubbles",
+        f"Stages of the pipeline wait for each other {percent(waited_ns / total_ns)} of the time",
+        f"Cut each batch into {times} times as many microbatches, and interleave forward and backward passes "
+        "(1F1B), so that memory does not grow with their number.",
+        _cutting_place(context),
+        gain_ns=gains[times],
+        device_gain_ns=0,
+        total_ns=total_ns,
+        evidence={
+            "waited_ns": waited_ns,
+            "times_as_many": times,
+            "messages": sum(operation in MESSAGES for operation in meetings.operations),
+        },
+    )
+
+
+def _waited_ns(meetings: RankMeetings, column: int) -> npt.NDArray[np.int64]:
+    """(meetings of a rank,) how long it waited for the other rank of each."""
+    rows = meetings.ready_ns[:, column] != ABSENT
+    waited: npt.NDArray[np.int64] = meetings.start_ns[rows] - meetings.ready_ns[rows, column]
+    return np.maximum(waited, 0)
+
+
+def _device_ns(context: Context, process: int) -> dict[ProgramKey, int]:
+    """Device time of all executions of each program of a rank."""
+    executions = context.executions
+    if executions is None:
+        return {}
+    durations = executions.end_ns - executions.start_ns
+    return {
+        key: int(durations[executions.of_program(key)].sum()) for key in executions.keys if key[0] == process
+    }
+
+
+def _rows(context: Context, meetings: RankMeetings) -> int:
+    """Rows of a microbatch: first dimension of a tensor with as many elements as a message; 0 without one."""
+    sizes = {row["elements"] for row in context.profile.query(_SIZES).to_pylist()}
+    found = Counter(
+        tensor.shape[0]
+        for use in context.programs
+        for tensor in use.program.tensors
+        if len(tensor.shape) > 1 and math.prod(tensor.shape) in sizes
+    )
+    return max(found, key=lambda each: (found[each], each), default=0)
+
+
+def _longer_ns(context: Context, device_ns: Mapping[ProgramKey, int], rows: int, times: int) -> int:
+    """How much longer a rank's device takes for the same rows in so many times as many microbatches."""
+    if not rows or context.executions is None:
+        return 0
+    core, shorter = context.executions.core, max(1, rows // times)
+    longer_ns = 0.0
+    for key, spent_ns in device_ns.items():
+        program = context.executions.program(key)
+        variant = in_shorter(
+            Variant(program, core, CostScale.unchanged(program)), Shortening(1, rows, shorter)
+        )
+        if not variant.scale.is_unchanged and spent_ns:
+            base_ps, changed_ps = (
+                int(simulate(program, core, scale=scale).duration_ps)
+                for scale in (CostScale.unchanged(program), variant.scale)
+            )
+            longer_ns += spent_ns * (times * changed_ps / max(base_ps, 1) - 1)
+    return max(0, round(longer_ns))
+
+
+def _cutting_place(context: Context) -> Place:
+    """The line that cuts the batch, in the file that sends; else the line that sends."""
+    rows = context.profile.query(_SENDS).to_pylist()
+    if not rows:
+        return Place()
+    line = microbatch_line(context.texts.lines(rows[0]["file"]))
+    return Place(rows[0]["file"], line or rows[0]["line"])

@@ -1,0 +1,105 @@
+"""The work of a padded batch if its sequences were shorter: fewer tiles of what carries positions.
+
+A tensor carries positions where its shape begins with the batch and has the sequences' length, or with both
+merged. Work is in proportion to as many lengths as the tensor of an operator with most of them has: once for
+a layer, twice for the scores of attention.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.whatif.change import Variant
+from neuron_profile.analysis.whatif.lookups import looks_up
+from neuron_tools.records.program import Program
+from neuron_tools.simulator.cost_scale import CostScale
+
+Floats = npt.NDArray[np.float64]
+_DIMENSIONS = re.compile(r"\[([\d,]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """Sequences of another length.
+
+    Attributes:
+        rows: Sequences of a batch.
+        length: Positions of each, padding included.
+        shorter: Positions that would do.
+    """
+
+    rows: int
+    length: int
+    shorter: int
+
+    def lengths_in(self, shape: Sequence[int]) -> int:
+        """How many of a tensor's dimensions count positions."""
+        if not shape:
+            return 0
+        if shape[0] == self.rows * self.length:
+            return 1
+        of_batch = shape[0] == self.rows or (self.rows > 1 and len(shape) > 2 and shape[0] % self.rows == 0)
+        found = list(shape[1:]).count(self.length)
+        return min(found, len(shape) - 2 or 1) if of_batch else 0
+
+    def share_of(self, shapes: Iterable[Sequence[int]]) -> float:
+        """The part of the work on such tensors that would be left, 0 to 1."""
+        lengths: int = max((self.lengths_in(shape) for shape in shapes), default=0)
+        return float((self.shorter / self.length) ** lengths)
+
+
+def in_shorter(variant: Variant, shortening: Shortening) -> Variant:
+    """The variant with as many tiles and transfers less as its sequences become shorter."""
+    program = variant.program
+    by_hlo = _by_operation(program, shortening)
+    table, dmas = program.instructions, program.dmas
+    own = shortening.share_of(tensor.shape for tensor in program.tensors)
+    of_tensor = np.array([shortening.share_of([tensor.shape]) for tensor in program.tensors] or [1.0])
+    moved = np.where(dmas["tensor"] >= 0, of_tensor[np.maximum(dmas["tensor"], 0)], own)
+    looked_up = looks_up(program)
+    moved[looked_up] = _at(by_hlo, dmas["hlo"], own)[looked_up]
+    scale = CostScale(
+        _first_tiles(_at(by_hlo, table["hlo"], own), table["hlo"], table["engine"], table["opcode"]),
+        _first_tiles(moved, dmas["tensor"], dmas["source_memory"], dmas["destination_memory"]),
+    )
+    return replace(variant, scale=variant.scale.times(scale))
+
+
+def _by_operation(program: Program, shortening: Shortening) -> Floats:
+    """The part that each HLO operation has left; of an operator that runs alone, that of its tensors."""
+    if len(program.framework) <= 1:
+        return np.full(len(program.hlo), shortening.share_of(tensor.shape for tensor in program.tensors))
+    return np.array([shortening.share_of(map(_sizes, _DIMENSIONS.findall(hlo.shape))) for hlo in program.hlo])
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(size) for size in text.split(",") if size]
+
+
+def _at(by_hlo: Floats, rows: npt.NDArray[np.signedinteger[Any]], other: float) -> Floats:
+    return (
+        np.where(rows >= 0, by_hlo[np.maximum(rows, 0)], other) if len(by_hlo) else np.full(len(rows), other)
+    )
+
+
+def _first_tiles(share: Floats, *keys: npt.NDArray[Any]) -> Floats:
+    """(rows,) cost factors that leave of rows with equal keys the first, as many as their share asks for."""
+    factors = np.ones(len(share))
+    if not len(share):
+        return factors
+    _, group = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    group = group.ravel()
+    counts = np.bincount(group)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(share), np.int64)
+    place[order] = np.arange(len(share)) - np.repeat(np.cumsum(counts) - counts, counts)
+    wanted = share * counts[group]
+    kept = np.ceil(wanted - 1e-9)
+    factors[:] = np.where(place < kept, wanted / np.maximum(kept, 1), 0.0)
+    return factors

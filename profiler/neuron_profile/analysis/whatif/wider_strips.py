@@ -1,0 +1,64 @@
+"""A kernel that works in narrow strips of columns, in strips several times as wide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.whatif.change import Variant
+from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
+from neuron_tools.records.program import Program
+from neuron_tools.simulator.cost_scale import CostScale
+
+Mask = npt.NDArray[np.bool_]
+
+
+def strips(program: Program, small: Mask) -> Mask:
+    """(DMAs,) small transfers with one piece for each partition: only a wider tile has larger ones.
+
+    None outside of kernels.
+    """
+    dmas = program.dmas
+    if kernel_lines(program) is None:
+        return np.zeros(len(dmas), bool)
+    chosen: Mask = small & (dmas["descriptors"] <= dmas["partitions"])
+    return chosen
+
+
+def in_wider_strips(variant: Variant, together: int) -> Variant:
+    """The variant with one instruction and one transfer where each line has so many now.
+
+    Args:
+        together: Strips that become one; of a line that runs less often, all of its rows.
+    """
+    program = variant.program
+    lines = kernel_lines(program)
+    if lines is None or together < 2:
+        return variant
+    table, dmas = program.instructions.copy(), program.dmas.copy()
+    triggers = lines.instruction, table["engine"].astype(np.int64), table["opcode"].astype(np.int64)
+    started, wider = _first_of(together, *triggers)
+    moved, longer = _first_of(together, lines.dma)
+    for column in ("columns", "elements"):
+        table[column] = table[column] * wider
+    for column in ("bytes", "descriptor_bytes"):
+        dmas[column] = dmas[column] * longer
+    scale = variant.scale.times(CostScale(started, moved))
+    return replace(variant, program=replace(program, instructions=table, dmas=dmas), scale=scale)
+
+
+def _first_of(
+    together: int, line: npt.NDArray[np.int64], *others: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """(rows,) 1 for the first of so many rows of a line, else 0; and how many rows each stands for."""
+    _, group = np.unique(np.stack([line, *others]), axis=1, return_inverse=True)
+    group = group.ravel()
+    counts = np.bincount(group)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(line), np.int64)
+    place[order] = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = (place % together == 0) | (line == NO_LINE)
+    stands_for = np.where(line == NO_LINE, 1, np.minimum(together, counts[group] - place))
+    return first.astype(np.float64), np.where(first, stands_for, 1)
