@@ -15,17 +15,19 @@ import csv
 import gzip
 import json
 import os
+import pickle
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "scripts" / "public_traces.json"
@@ -140,6 +142,123 @@ def count_nsys(path: Path) -> Rows:
     return Rows(sum(counts), 0)
 
 
+ASCEND_SPANS = ("TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "MSTX_EVENTS", "STEP_TIME")
+ASCEND_SAMPLES = {
+    "MEMORY_RECORD": ("totalAllocated", "totalReserved"), "NPU_MEM": ("hbm", "ddr"), "AICORE_FREQ": ("freq",),
+}  # fmt: skip
+
+
+def count_ascend(path: Path) -> Rows:
+    """Rows of the tables of tasks, calls and steps in an Ascend profiler's database; its samples."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        spans = [
+            database.execute(f"SELECT count(startNs) FROM {name}").fetchone()[0]
+            for name in ASCEND_SPANS
+            if name in names
+        ]
+        samples = [
+            database.execute(f"SELECT count({column}) FROM {name}").fetchone()[0]
+            for name, columns in ASCEND_SAMPLES.items()
+            if name in names
+            for column in columns
+        ]
+    return Rows(sum(spans), sum(samples))
+
+
+class PlainPickle(pickle.Unpickler):
+    """Loads lists, dictionaries, texts and numbers alone."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        """Refuses everything else."""
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+def count_snapshot(path: Path) -> Rows:
+    """Events of a memory snapshot, and the changes of what is allocated and reserved by device."""
+    with path.open("rb") as file:
+        snapshot = PlainPickle(file).load()
+    traces = dict(enumerate(snapshot["device_traces"]))
+    devices = {segment["device"] for segment in snapshot["segments"]}
+    devices |= {device for device, events in traces.items() if events}
+    changing = {"alloc", "free_requested", "segment_alloc", "segment_free", "segment_map", "segment_unmap"}
+    events = [event for found in traces.values() for event in found]
+    changes = sum(event["action"] in changing and event["size"] > 0 for event in events)
+    return Rows(len(events), changes + 2 * len(devices))
+
+
+def count_pprof(path: Path) -> Rows:
+    """Frames that begin as the stacks of a pprof profile stand side by side in order; or holders of bytes."""
+    profile = _fields_by_number(content(path))
+    texts = [text.decode(errors="replace") for text in profile[6]]
+    units = [texts[_one(kind, 2)] for kind in profile[1]]
+    functions = {_one(each, 1): (texts[_one(each, 2)], texts[_one(each, 4)]) for each in profile[5]}
+    places = {_one(each, 1): _frames_of(each, functions) for each in profile[4]}
+    stacks, values = [], []
+    for sample in profile[2]:
+        found = _fields_by_number(sample)
+        stacks.append([frame for place in reversed(_packed(found[1])) for frame in places.get(place, [])])
+        values.append(_packed(found[2]))
+    timed = [place for place, unit in enumerate(units) if unit in ("nanoseconds", "microseconds", "seconds")]
+    if not timed and "bytes" in units:
+        return Rows(
+            0, sum(_holders(stacks, values, place) for place, unit in enumerate(units) if unit == "bytes")
+        )
+    return Rows(_side_by_side(stacks, [each[timed[-1]] if timed else each[0] for each in values]), 0)
+
+
+def _holders(stacks: list[list[Any]], values: list[list[int]], place: int) -> int:
+    held: Counter[str] = Counter()
+    for stack, value in zip(stacks, values):
+        held[stack[-1][0] if stack else ""] += value[place]
+    count = sum(value != 0 for value in held.values())
+    return min(count, 201) + 1
+
+
+def _side_by_side(stacks: list[list[Any]], values: list[int]) -> int:
+    """Calls of the stacks that were seen, in the order of their frames' first appearance."""
+    number: dict[Any, int] = {}
+    for stack in stacks:
+        for frame in stack:
+            number.setdefault(frame, len(number))
+    before: list[Any] = []
+    calls = 0
+    for stack, value in sorted(zip(stacks, values), key=lambda pair: [number[frame] for frame in pair[0]]):
+        if value > 0:
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, stack)))
+            calls, before = calls + len(stack) - shared, stack
+    return calls
+
+
+def _frames_of(location: bytes, functions: dict[int, tuple[str, str]]) -> list[Any]:
+    found = _fields_by_number(location)
+    lines = [(*functions.get(_one(line, 1), ("", "")), _one(line, 2)) for line in found[4]]
+    return lines[::-1] or [(f"{_one(location, 3):#x}", "", 0)]
+
+
+def _packed(values: list[Any]) -> list[int]:
+    numbers: list[int] = []
+    for value in values:
+        position = 0
+        while isinstance(value, bytes) and position < len(value):
+            number, position = _varint(value, position)
+            numbers.append(number)
+        if isinstance(value, int):
+            numbers.append(value)
+    return numbers
+
+
+def _one(message: bytes, number: int) -> int:
+    return next((value for field, value in _fields(message) if field == number and isinstance(value, int)), 0)
+
+
+def _fields_by_number(message: bytes) -> defaultdict[int, list[Any]]:
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for number, value in _fields(message):
+        found[number].append(value)
+    return found
+
+
 def count_xplane(path: Path) -> Rows:
     """Events on the lines of the planes of an XSpace."""
     planes = _messages(content(path), 1)
@@ -160,6 +279,9 @@ COUNTERS: dict[str, Callable[[Path], Rows]] = {
     "rocprofiler-sdk JSON": count_rocprofiler,
     "rocprofiler CSV": count_csv,
     "memory timeline": count_memory,
+    "memory snapshot": count_snapshot,
+    "pprof": count_pprof,
+    "Ascend database": count_ascend,
     "Nsight Systems SQLite": count_nsys,
     "XPlane": count_xplane,
     "Perfetto": count_perfetto,

@@ -252,7 +252,7 @@ PIXELS = 500
 TRACES = (
     "torch.profiler", "Chrome trace", "XLA trace JSON", "AWS Neuron profile JSON", "Perfetto trace",
     "XLA XSpace", "monitor JSON lines", "speedscope", "pprof", "torch memory timeline", "rocprofiler-sdk",
-    "rocprofiler CSV", "Nsight Systems",
+    "rocprofiler CSV", "Nsight Systems", "Ascend profiler database", "torch memory snapshot",
 )  # fmt: skip
 READERS = {
     **{name: _trace(name) for name in TRACES},

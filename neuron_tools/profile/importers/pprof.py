@@ -1,15 +1,18 @@
 """pprof: the gzipped protobuf of Go, gperftools and many samplers, with how often each stack was seen.
 
 It has sums, no moments: stacks stand side by side, those that begin alike next to each other, each as long as
-the time it was seen for. Field numbers are those of profile.proto.
+the time it was seen for. Of profiles of memory the bytes of each function are counters with one sample. Field
+numbers are those of profile.proto.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
@@ -18,13 +21,16 @@ from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
-from neuron_tools.profile.importers.recording import Clock, Recording
+from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 NAME = "pprof"
+UNIT_BYTES = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20}
+MOST_FUNCTIONS = 200
+TOGETHER, OTHERS, NO_FUNCTION = "all functions", "all other functions", "no function"
 UNIT_NS = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 LARGEST_BYTES = 64 << 20
-SAMPLE_TYPE_TAG = 1 << 3 | 2
+SAMPLE_TYPE_TAG, PERIOD_TYPE_TAG = 1 << 3 | 2, 11 << 3 | 2
 NOWHERE = -1
 _NUMBER_TAGS = {field << 3 for field in (7, 8, 9, 10, 12, 14)}
 """Of the profile's own numbers, which some writers put first."""
@@ -53,11 +59,15 @@ def recognise(head: Head) -> bool:
     """Whether the first fields have a type of samples, a message of one or two small numbers."""
     place, content = 0, head.content
     while 0 <= place < len(content):
-        if content[place] == SAMPLE_TYPE_TAG:
+        if content[place] in (SAMPLE_TYPE_TAG, PERIOD_TYPE_TAG):
             start, stop = _text_place(content, place + 1)
             found = _small_numbers(content[start:stop])
-            return found is not None and found[:1] == [1] and set(found) <= {1, 2}
-        place = _after_number(content, place + 1) if content[place] in _NUMBER_TAGS else NOWHERE
+            is_type = found is not None and found[:1] == [1] and set(found) <= {1, 2}
+            if content[place] == SAMPLE_TYPE_TAG or not is_type:
+                return is_type
+            place = stop
+        else:
+            place = _after_number(content, place + 1) if content[place] in _NUMBER_TAGS else NOWHERE
     return False
 
 
@@ -69,18 +79,63 @@ def read(file: TraceFile, recording: Recording) -> None:
     """
     profile = _parsed(file)
     texts = list(profile.string_table)
-    durations = _durations(profile, texts, file)
+    units = [_text(texts, one.unit) for one in profile.sample_type]
+    durations = _durations(profile, texts, units)
     frames, stacks = _stacks(profile, texts)
+    lanes = Lanes(recording, lambda device: f"device {device}")
+    lanes.process(NO_NUMBER, file.path.stem)
+    recording.clock = Clock(int(profile.time_nanos) if 0 < profile.time_nanos <= LARGEST_TIME else None)
+    if durations is not None:
+        _stage_times(recording, lanes, frames, stacks, durations)
+    elif any(unit in UNIT_BYTES for unit in units):
+        for place, unit in enumerate(units):
+            if unit in UNIT_BYTES:
+                kind = _text(texts, profile.sample_type[place].type) or unit
+                values = [_value(sample, place) * UNIT_BYTES[unit] for sample in profile.sample]
+                _stage_bytes(recording, lanes, kind, _bytes_by_function(frames, stacks, values))
+    else:
+        told = ", ".join(unit for unit in units if unit) or "nothing"
+        raise TraceError(
+            f"{file.path} holds neither times nor bytes but {told}: record a profile of the processor's time "
+            "or of the heap."
+        )
+
+
+def _stage_times(
+    recording: Recording,
+    lanes: Lanes,
+    frames: list[Frame],
+    stacks: list[tuple[int, ...]],
+    durations: list[int],
+) -> None:
     order = sorted(range(len(stacks)), key=stacks.__getitem__)
     widths = [min(max(int(durations[place]), 0), LARGEST_TIME) for place in order]
     edges = np.array([min(edge, LARGEST_TIME) for edge in accumulate(widths, initial=0)], np.int64)
     calls = calls_of_samples([stacks[place] for place in order], edges)
-    lanes = Lanes(recording, lambda device: f"device {device}")
-    lanes.process(NO_NUMBER, file.path.stem)
     lane = lanes.thread(NO_NUMBER, 0, "all threads, in sums")
     stage_calls(lanes, lane, frames, calls.finish(int(edges[-1])))
-    recording.clock = Clock(int(profile.time_nanos) if 0 < profile.time_nanos <= LARGEST_TIME else None)
     recording.warn("A pprof profile has sums, no moments: stacks stand side by side, not when they ran.")
+
+
+def _bytes_by_function(
+    frames: list[Frame], stacks: list[tuple[int, ...]], values: list[int]
+) -> list[tuple[str, int]]:
+    """The functions that hold most themselves, not what they called; then all others, and all together."""
+    held: Counter[str] = Counter()
+    for stack, value in zip(stacks, values):
+        held[frames[stack[-1]].name if stack else NO_FUNCTION] += value
+    told = [(name, value) for name, value in held.most_common(MOST_FUNCTIONS) if value]
+    rest = held.total() - sum(value for _, value in told)
+    return [*told, *([(OTHERS, rest)] if rest else []), (TOGETHER, held.total())]
+
+
+def _stage_bytes(recording: Recording, lanes: Lanes, kind: str, held: list[tuple[str, int]]) -> None:
+    columns = {
+        LANE: pa.array([lanes.counter(NO_NUMBER, kind, name, "bytes") for name, _ in held], pa.int32()),
+        "timestamp": pa.array(np.zeros(len(held), np.int64)),
+        "value": pa.array([float(value) for _, value in held]),
+    }
+    recording.append("TraceCounter", columns)
 
 
 def _small_numbers(message: bytes) -> list[int] | None:
@@ -137,17 +192,18 @@ def _profile_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("pprof.Profile"))
 
 
-def _durations(profile: Any, texts: list[str], file: TraceFile) -> list[int]:
-    """Nanoseconds of each sample: of the last value that is a time, else its count times the period."""
-    units = [_text(texts, one.unit) for one in profile.sample_type]
+def _durations(profile: Any, texts: list[str], units: list[str]) -> list[int] | None:
+    """Nanoseconds of each sample: of the last value that is a time, else its count times the period.
+
+    None of a profile of something else.
+    """
     timed = [place for place, unit in enumerate(units) if unit in UNIT_NS]
     if timed:
         return [_value(sample, timed[-1]) * UNIT_NS[units[timed[-1]]] for sample in profile.sample]
     period_unit = _text(texts, profile.period_type.unit)
     if units and period_unit in UNIT_NS and units[0] == "count":
         return [_value(sample, 0) * profile.period * UNIT_NS[period_unit] for sample in profile.sample]
-    told = ", ".join(unit for unit in units if unit) or "nothing"
-    raise TraceError(f"{file.path} holds no times but {told}: record a profile of the processor's time.")
+    return None
 
 
 def _value(sample: Any, place: int) -> int:

@@ -35,7 +35,8 @@ def _without_devices(trace: TraceOverview) -> str:
     """What a trace of the host alone, or of counters alone, has most of."""
     if trace.counters:
         peak = trace.counters[0]
-        return f"Counters alone: {peak.name} was highest with {_value(peak)} at {duration(peak.highest_ns)}."
+        what = f"{count(trace.host.spans, 'mark')} and counters" if trace.host.spans else "Counters alone"
+        return f"{what}: {peak.name} was highest with {_value(peak)} at {duration(peak.highest_ns)}."
     told = f"No device in this trace: {count(trace.host.spans, 'span')} of the host alone"
     longest = trace.host.longest
     if longest is None or not longest.total_ns:

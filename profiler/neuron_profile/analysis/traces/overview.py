@@ -129,7 +129,7 @@ class TraceOverview:
         formats: What its files were.
         streams: Streams with the reasons why they were idle.
         kernels: By falling time.
-        counters: By falling peak; only of a trace that has no spans.
+        counters: By falling peak; only of a trace without devices in which nothing lasts.
         lacks: What was not recorded.
     """
 
@@ -164,25 +164,30 @@ def look_at_trace(profile: Profile) -> TraceOverview | None:
         return _counters_alone(profile) if held.get("TraceCounter") else None
     whole = break_down(profile)
     formats = tuple(str(name) for name in profile.metadata.get("formats", ()))
-    host = profile.query(_HOST).to_pylist()[0]
+    host, longest = profile.query(_HOST).to_pylist()[0], _longest(profile)
     devices = _devices(profile, whole.devices)
+    lasts = bool(devices or (longest and longest.total_ns))
     return TraceOverview(
         formats,
         devices,
-        TraceHost(host["spans"], host["threads"], host["operators"], host["window_ns"], _longest(profile)),
+        TraceHost(host["spans"], host["threads"], host["operators"], host["window_ns"], longest),
         find_stream_times(profile),
         whole.kernels,
-        tuple(_lacks(profile, formats, devices, host)),
+        tuple(_lacks(profile, formats, devices, host)) if lasts else (),
+        () if lasts else _peaks(profile),
     )
 
 
 def _counters_alone(profile: Profile) -> TraceOverview:
     formats = tuple(str(name) for name in profile.metadata.get("formats", ()))
-    peaks = tuple(
+    return TraceOverview(formats, (), TraceHost(0, 0, 0, 0), (), (), (), _peaks(profile))
+
+
+def _peaks(profile: Profile) -> tuple[CounterPeak, ...]:
+    return tuple(
         CounterPeak(row["name"], row["unit"] or "", row["highest"], row["highest_ts"])
         for row in profile.query(_COUNTERS).to_pylist()
     )
-    return TraceOverview(formats, (), TraceHost(0, 0, 0, 0), (), (), (), peaks)
 
 
 def _longest(profile: Profile) -> HostCalls | None:

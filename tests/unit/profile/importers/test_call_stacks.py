@@ -95,9 +95,37 @@ def test_a_pprof_whose_numbers_stand_first_is_known(tmp_path):
         assert len(calls(profile, "all threads, in sums")) == 4
 
 
-def test_pprof_of_memory_is_one_sentence(tmp_path):
-    path = written(tmp_path, "heap.pb.gz", gzip.compress(pprof_profile("bytes")))
-    with pytest.raises(TraceError, match="holds no times but count, bytes: record a profile of the proc"):
+def test_a_pprof_whose_period_stands_first_is_known(tmp_path):
+    period = bytes([11 << 3 | 2, 4, 1 << 3, 3, 2 << 3, 4])
+    with imported(tmp_path, period + pprof_profile()) as profile:
+        assert len(calls(profile, "all threads, in sums")) == 4
+
+
+def test_pprof_of_memory_is_a_counter_for_each_function_that_holds_some(tmp_path):
+    query = (
+        "SELECT t.name, t.unit, c.value FROM TraceCounter c JOIN TraceTrack t USING (process_idx, track_idx)"
+        " ORDER BY c.value, t.name"
+    )
+    with imported(tmp_path, gzip.compress(pprof_profile("kilobytes"))) as profile:
+        found = rows(profile, query)
+    assert found == [
+        ("cpu: 0xabc", "bytes", 5_000 * 1024.0),
+        ("cpu: step", "bytes", 10_000 * 1024.0),
+        ("cpu: load", "bytes", 20_000 * 1024.0),
+        ("cpu: all functions", "bytes", 35_000 * 1024.0),
+    ]
+
+
+def test_small_holders_of_memory_are_summed_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.profile.importers.pprof.MOST_FUNCTIONS", 1)
+    with imported(tmp_path, gzip.compress(pprof_profile("bytes"))) as profile:
+        found = rows(profile, "SELECT value FROM TraceCounter ORDER BY value")
+    assert found == [(15_000.0,), (20_000.0,), (35_000.0,)]
+
+
+def test_pprof_of_neither_times_nor_bytes_is_one_sentence(tmp_path):
+    path = written(tmp_path, "goroutines.pb.gz", gzip.compress(pprof_profile("goroutines")))
+    with pytest.raises(TraceError, match="holds neither times nor bytes but count, goroutines: record"):
         import_traces([path], tmp_path / "out.nprof")
 
 
