@@ -434,3 +434,8 @@ def test_the_function_that_runs_by_operation_is_put_under_jit(text, lines):
     finding = Finding("missing_jit", "", "", Place("train.py", 9), evidence={"function": "forward"})
     found = jit.edit(Request(finding, text))
     assert (found and [each for each in found.text.splitlines() if each not in text.splitlines()]) == lines
+
+
+def test_a_result_that_every_caller_drops_stands_for_nothing():
+    text = "def f(x):\n    y = x @ w\n    aux = x @ v\n    return y, aux\n"
+    assert edited(leave_out, text, 3) == ["    aux = None"]
