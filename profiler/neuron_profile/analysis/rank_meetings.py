@@ -46,15 +46,10 @@ class RankMeetings:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def collectives(self) -> RankMeetings:
-        """Those that are no messages between two ranks."""
-        kept = [row for row, operation in enumerate(self.operations) if operation not in MESSAGES]
-        if len(kept) == len(self.operations):
-            return self
-        return RankMeetings(
-            self.processes, self.ranks, self.ready_ns[kept], self.start_ns[kept], self.end_ns[kept],
-            self.group[kept], tuple(self.operations[row] for row in kept),
-        )  # fmt: skip
+    @property
+    def have_messages(self) -> bool:
+        """Whether ranks hand each other messages, as the stages of a pipeline do."""
+        return not MESSAGES.isdisjoint(self.operations)
 
     def lateness_ns(self) -> Ints:
         """How long the others waited for each rank: from their median until it came, where it came last."""

@@ -17,9 +17,12 @@ MINIMUM_MEETINGS = 2
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """A finding where the ranks would end a twentieth earlier if one of them were not late."""
-    meetings = rank_meetings(context.profile).collectives()
-    if len(meetings) < MINIMUM_MEETINGS:
+    """A finding where the ranks would end a twentieth earlier if one of them were not late.
+
+    Stages of a pipeline come one after the other: `pipeline_bubbles` tells what they wait for.
+    """
+    meetings = rank_meetings(context.profile)
+    if len(meetings) < MINIMUM_MEETINGS or meetings.have_messages:
         return
     lateness = meetings.lateness_ns()
     late = int(np.argmax(lateness))

@@ -42,7 +42,7 @@ def find(context: Context) -> Iterator[Finding]:
     the host launches twice as much, and the device loads weights twice as often.
     """
     meetings = rank_meetings(context.profile)
-    if not any(operation in MESSAGES for operation in meetings.operations):
+    if not meetings.have_messages:
         return
     work = meetings.work_ns()
     total_ns = int(meetings.end_ns.max()) - context.start_ns
