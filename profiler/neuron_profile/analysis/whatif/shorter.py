@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Variant
 from neuron_profile.analysis.whatif.lookups import looks_up
+from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program
+from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
 
 Floats = npt.NDArray[np.float64]
@@ -69,6 +71,22 @@ def in_shorter(variant: Variant, shortening: Shortening) -> Variant:
         _first_tiles(moved, dmas["tensor"], dmas["source_memory"], dmas["destination_memory"]),
     )
     return replace(variant, scale=variant.scale.times(scale))
+
+
+def shorter_share(program: Program, core: NeuronCore, shortening: Shortening) -> float:
+    """Time of a program with shorter sequences over its time now, 0 to 1.
+
+    It ends with the last row that still does something: those behind it cost nothing, but wait all the same.
+    """
+    scale = in_shorter(Variant(program, core, CostScale.unchanged(program)), shortening).scale
+    if scale.is_unchanged:
+        return 1.0
+    base, shorter = simulate(program, core), simulate(program, core, scale=scale)
+    ends_ps = np.concatenate(
+        [shorter.end_ps[scale.instructions > 0], shorter.dma_end_ps[scale.dmas > 0], [0]]
+    )
+    around_ps = int(base.duration_ps) - max(int(base.end_ps.max()), int(base.dma_end_ps.max(initial=0)))
+    return min(1.0, (int(ends_ps.max()) + around_ps) / max(int(base.duration_ps), 1))
 
 
 def _by_operation(program: Program, shortening: Shortening) -> Floats:

@@ -8,11 +8,8 @@ from collections.abc import Iterator, Sequence
 from neuron_profile.analysis.advice.context import Context, Times
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.padded_batches import PaddedBatch, padded_batches, padding_lines
-from neuron_profile.analysis.whatif.change import Variant
-from neuron_profile.analysis.whatif.shorter import Shortening, in_shorter
+from neuron_profile.analysis.whatif.shorter import Shortening, shorter_share
 from neuron_profile.reports.quantities import percent
-from neuron_tools.simulator import simulate
-from neuron_tools.simulator.cost_scale import CostScale
 
 MINIMUM_SHARE = 0.01
 MINIMUM_PADDING = 0.2
@@ -93,7 +90,7 @@ def _shorter_ns(context: Context, batches: Sequence[PaddedBatch], found: Sequenc
         is_eager = key in executions.eager
         shortening = _shortening(batch, found, is_eager)
         if (key, shortening) not in known:
-            known[key, shortening] = _factor(context, key, shortening)
+            known[key, shortening] = shorter_share(executions.program(key), executions.core, shortening)
         durations[position] = round(durations[position] * known[key, shortening])
     return durations
 
@@ -114,13 +111,3 @@ def _batch_of_each(context: Context, batches: Sequence[PaddedBatch]) -> Iterator
     for process, start_ns in zip(executions.process.tolist(), executions.start_ns.tolist()):
         before = [each for each in batches if each.process == process and each.start_ns <= start_ns]
         yield before[-1] if before else None
-
-
-def _factor(context: Context, key: tuple[int, int], shortening: Shortening) -> float:
-    """Time of a program with shorter sequences over its time now."""
-    assert context.executions is not None
-    program, core = context.executions.program(key), context.executions.core
-    variant = in_shorter(Variant(program, core, CostScale.unchanged(program)), shortening)
-    base_ps = int(simulate(program, core).duration_ps)
-    changed_ps = int(simulate(variant.program, variant.core, scale=variant.scale).duration_ps)
-    return min(1.0, changed_ps / base_ps) if base_ps else 1.0

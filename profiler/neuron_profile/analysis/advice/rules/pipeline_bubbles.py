@@ -14,12 +14,9 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.late_lines import late_line
 from neuron_profile.analysis.microbatches import microbatch_line
 from neuron_profile.analysis.rank_meetings import ABSENT, MESSAGES, RankMeetings, rank_meetings
-from neuron_profile.analysis.whatif.change import Variant
 from neuron_profile.analysis.whatif.executions import ProgramKey
-from neuron_profile.analysis.whatif.shorter import Shortening, in_shorter
+from neuron_profile.analysis.whatif.shorter import Shortening, shorter_share
 from neuron_profile.reports.quantities import percent
-from neuron_tools.simulator import simulate
-from neuron_tools.simulator.cost_scale import CostScale
 
 MINIMUM_SHARE = 0.05
 MINIMUM_EXCESS = 0.1
@@ -86,11 +83,14 @@ def _few(
     before_ns = int(work[np.argmax(work[:, busiest] > 0), busiest])  # most of it makes the model
     host_ns = max(0, int(work[:, busiest].sum()) - before_ns - sum(device_ns.values()))
     rows = _rows(context, meetings)
+    costs = {
+        times: (times - 1) * host_ns + _longer_ns(context, device_ns, rows, times) for times in TIMES_AS_MANY
+    }
+    worked_ns = max(sum(device_ns.values()), 1)
     gains = {
-        times: waited_ns - waited_ns // times - (times - 1) * host_ns
-        - _longer_ns(context, device_ns, rows, times)
-        for times in TIMES_AS_MANY
-    }  # fmt: skip
+        times: round(waited_ns - waited_ns / times * (1 + cost_ns / worked_ns) - cost_ns)
+        for times, cost_ns in costs.items()
+    }
     times = max(gains, key=lambda each: gains[each])
     if gains[times] < MINIMUM_SHARE * total_ns:
         return
@@ -145,19 +145,9 @@ def _longer_ns(context: Context, device_ns: Mapping[ProgramKey, int], rows: int,
     """How much longer a rank's device takes for the same rows in so many times as many microbatches."""
     if not rows or context.executions is None:
         return 0
-    core, shorter = context.executions.core, max(1, rows // times)
-    longer_ns = 0.0
-    for key, spent_ns in device_ns.items():
-        program = context.executions.program(key)
-        variant = in_shorter(
-            Variant(program, core, CostScale.unchanged(program)), Shortening(1, rows, shorter)
-        )
-        if not variant.scale.is_unchanged and spent_ns:
-            base_ps, changed_ps = (
-                int(simulate(program, core, scale=scale).duration_ps)
-                for scale in (CostScale.unchanged(program), variant.scale)
-            )
-            longer_ns += spent_ns * (times * changed_ps / max(base_ps, 1) - 1)
+    executions, shortening = context.executions, Shortening(1, rows, max(1, rows // times))
+    shares = {key: shorter_share(executions.program(key), executions.core, shortening) for key in device_ns}
+    longer_ns = sum(device_ns[key] * (times * share - 1) for key, share in shares.items() if share < 1)
     return max(0, round(longer_ns))
 
 
