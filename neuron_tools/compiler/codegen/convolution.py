@@ -7,23 +7,36 @@ copied. Convolutions of very few input channels put several taps on the partitio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.joined_batches import Joined, joined_sizes
 from neuron_tools.compiler.codegen.loop import work_of
 from neuron_tools.compiler.codegen.matmul import Matmul
-from neuron_tools.compiler.codegen.operands import Operand, Sizes
+from neuron_tools.compiler.codegen.operands import Operand, Sizes, neighbours
 from neuron_tools.compiler.codegen.residency import image_order
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.stored_weights import as_stored
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.codegen.window_forms import (
+    FORMS,
+    Numbers,
+    by_rows,
+    joined_groups,
+    over_groups,
+    quickest_form,
+    turned_image,
+)
 from neuron_tools.compiler.codegen.windows import Window, describe_window
 from neuron_tools.compiler.passes.groups import Group
+from neuron_tools.compiler.views import Factor
 from neuron_tools.records.program import Memory
 
 IntArray = npt.NDArray[np.int64]
@@ -44,21 +57,68 @@ def generate_convolution(context: Context, group: Group) -> None:
     for output in group.outputs:
         context.define(output)
     image, kernel = operation.operands[:2]
-    depth = window.inputs * window.taps
-    sizes = Sizes(window.groups, window.outputs, depth, window.images * window.output_pixels)
-    left = _operand(context, kernel, turned=numbers["kernel"][-1] != "o", run=depth)
-    left = as_stored(context, left, depth, window.outputs) if window.groups == 1 else left
-    right = _operand(context, image, turned=False, run=window.input_pixels)
+    right = _image(context, image, numbers, window)
+    joined = joined_groups(context.core, window)
+    if joined is not None:
+        window = over_groups(window, joined)
+    form = _form(context, kernel, right, numbers, window)
+    if joined is not None and not joined.along_depth:
+        form = "pixels"
+    if form == "rows":
+        window = by_rows(window)
+    sizes = Sizes(window.groups, window.outputs, window.inputs * window.taps, window.column_elements)
+    left = _kernel(context, kernel, numbers, form)
+    if form == "pixels":
+        right = turned_image(context, right, numbers, window, joined.count if joined else 1, hlo)
+        sizes = joined_sizes(sizes, joined) if joined else sizes
+        Matmul(context, group, left, right, sizes, hlo, joined).generate()
+        return
+    if joined is not None:
+        left = replace(left, turned=False)
+    elif window.groups == 1:
+        left = as_stored(context, left, sizes.depth, window.outputs)
+    Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
+
+
+def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, window: Window) -> str:
+    """How the partitions are filled where channels alone do not: see `window_forms`; else ""."""
+    if not window.packs_taps:
+        return ""
+    runs = {form: _kernel(context, kernel, numbers, form).run for form in FORMS}
+    return quickest_form(context.core, window, image.dtype.byte_count, runs)
+
+
+def _kernel(context: Context, value: int, numbers: Numbers, form: str) -> Operand:
+    """The kernel, turned where what is contracted lies closer together than the outputs.
+
+    All taps that have no partitions of their own are loaded together.
+    """
+    dims = dict(zip(numbers["kernel"], context.plan.views.layout(value).dims))
+    *outer, row = sorted((name for name in dims if name.isdigit()), key=int) or ("",)
+    apart = {"": (), "rows": outer}.get(form, (*outer, row))
+    contracted = [factor for name in ("i", *apart) for factor in dims.get(name, ())]
+    taps = [factor for name in (*outer, row) if name not in apart for factor in dims.get(name, ())]
+    turned = form != "rows" and _least_stride(contracted) < _least_stride(dims["o"])
+    run = neighbours([*taps, *(contracted if turned else dims["o"])])
+    return _operand(context, value, turned=turned, run=run)
+
+
+def _least_stride(factors: Sequence[Factor]) -> float:
+    return min((stride for _, stride in factors), default=math.inf)
+
+
+def _image(context: Context, value: int, numbers: Numbers, window: Window) -> Operand:
+    """The image, channels of which are on partitions: turned by DMA where they lie together."""
     if window.channels_last:
-        right = _operand(context, image, turned=right.dtype.byte_count <= 2, run=window.inputs)
-    Convolution(context, group, left, right, sizes, hlo, window).generate()
+        bytes_ = chip_dtype(context.type_of(value).dtype).byte_count
+        return _operand(context, value, turned=bytes_ <= 2, run=window.inputs)
+    dims = dict(zip(numbers["input"], context.plan.views.layout(value).dims))
+    pixels = [factor for name, factors in dims.items() if name.isdigit() for factor in factors]
+    return _operand(context, value, turned=False, run=neighbours(pixels))
 
 
 def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand:
     layout = context.plan.views.layout(value)
-    innermost = [extent for extent, stride in layout.factors if stride == 1]
-    if layout.path:
-        run = min(run, innermost[0] if innermost else 1)
     dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
     return Operand(value, layout.root, turned, max(1, run), dtype, False, layout.is_repeated)
 
@@ -75,10 +135,11 @@ class Convolution(Matmul):
         sizes: Sizes,
         hlo: int,
         window: Window,
+        joined: Joined | None = None,
     ) -> None:
         self._window = window
         self._image = context.residency.find_order(right.root, image_order(context, group.operations[0]))
-        super().__init__(context, group, left, right, sizes, hlo)
+        super().__init__(context, group, left, right, sizes, hlo, joined)
 
     def _count_depth_tiles(self) -> int:
         window = self._window
@@ -91,10 +152,22 @@ class Convolution(Matmul):
         window = self._window
         if window.packs_taps:
             return super()._depth(tile)
-        channel_tiles = -(-window.inputs // self._tile)
-        position = (self._chunk * self._blocking.depth_tiles + tile) % channel_tiles
-        past = self._chunk * self._blocking.depth_tiles + tile >= self._depth_tiles
-        return np.where(past, 0, np.clip(window.inputs - position * self._tile, 0, self._tile))
+        left = window.inputs - self._image_tile(tile) * self._tile
+        return np.clip(left, 0, self._tile)
+
+    def _image_tile(self, tile: int) -> IntArray:
+        """(iterations,) tile of the image for a tile of the contraction: all taps of one, then the next."""
+        taps = 1 if self._window.packs_taps else self._window.taps
+        return (self._chunk * self._blocking.depth_tiles + tile) // taps
+
+    def _less_depth(self, depth_tiles: int) -> int:
+        """Whole tiles of channels, else so many taps of one that it is read a whole number of times."""
+        taps = self._window.taps
+        if self._window.packs_taps:
+            return super()._less_depth(depth_tiles)
+        if depth_tiles > taps:
+            return -(-depth_tiles // taps // 2) * taps
+        return max(count for count in range(1, max(depth_tiles, 2)) if taps % count == 0)
 
     def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
         """As for a product, except that the image is held once, not once per tap."""
@@ -106,9 +179,7 @@ class Convolution(Matmul):
 
     def _image_tiles(self, depth_tiles: int) -> int:
         """Partition tiles of the image that `depth_tiles` of the contraction read."""
-        if self._window.packs_taps:
-            return depth_tiles
-        return min(depth_tiles, -(-self._window.inputs // self._tile))
+        return depth_tiles if self._window.packs_taps else -(-depth_tiles // self._window.taps)
 
     def _image_width(self, columns: int) -> int:
         """Input pixels under `columns` output pixels: their rows, and the rows that the kernel overlaps."""
@@ -121,31 +192,37 @@ class Convolution(Matmul):
         pixels = (rows * window.stride + overlap) * window.input_row
         return max(1, min(pixels, images * window.input_pixels))
 
+    def _together(self, free: IntArray, tiles: int) -> int:
+        """Taps of a kernel that have no partitions of their own are loaded with the outputs."""
+        window = self._window
+        return super()._together(free, tiles) * (1 if window.packs_taps else min(tiles, window.taps))
+
     def _moving_block(self) -> list[Slot]:
         if self._image is not None:
             return self._image_in_sbuf(self._image)
         blocking = self._blocking
         width = min(blocking.column_tiles * self._moving, self._sizes.columns)
         held = self._image_width(width)
+        tiles = self._image_tiles(blocking.depth_tiles)
+        each = blocking.depth_tiles // tiles
         keys = [self._batch, self._column_block]
         if self._chunks > 1:
-            keys += [self._chunk, self._row_block]
+            keys += [self._image_tile(0) if each < self._window.taps else self._chunk, self._row_block]
         version = _changes(*keys)
         item = self._right.dtype.byte_count
         slots = []
-        for tile in range(self._image_tiles(blocking.depth_tiles)):
+        for index in range(tiles):
             slot = self._loop.slot("image", held * item, self._right.dtype, version=version)
-            self._load_image(slot, tile, held)
+            self._load_image(slot, index * each, held)
             slots.append(slot)
-        return [slots[tile % len(slots)] for tile in range(blocking.depth_tiles)]
+        return [slots[min(tile // each, tiles - 1)] for tile in range(blocking.depth_tiles)]
 
     def _image_in_sbuf(self, resident: Resident) -> list[Slot]:
         """The image that stayed in SBUF, a tile of channels per tile of the contraction."""
-        channel_tiles, depth_tiles = len(resident.tiles), self._blocking.depth_tiles
         slots: dict[tuple[int, ...], Slot] = {}
         found = []
-        for tile in range(depth_tiles):
-            version = (self._chunk * depth_tiles + tile) % channel_tiles
+        for tile in range(self._blocking.depth_tiles):
+            version = np.minimum(self._image_tile(tile), len(resident.tiles) - 1)
             key = tuple(np.unique(version).tolist()) if self._chunks == 1 else (-tile - 1,)
             if key not in slots:
                 slots[key] = resident.read(version)

@@ -84,7 +84,7 @@ class JoinedBatches:
     _loop: TileLoop
     _sizes: Sizes
     _joined: Joined | None
-    _tile: int
+    _depth_tiles: int
     _batch: IntArray
     _is_last_depth: BoolArray
     _output_version: IntArray
@@ -92,8 +92,7 @@ class JoinedBatches:
     def _on_diagonal(self, rows: Slot, version: IntArray) -> Slot:
         """The left operand with each batch's rows beside its own part of the contraction, zeros elsewhere."""
         assert self._joined is not None
-        folds = -(-self._sizes.depth // self._tile)
-        elements = folds * self._sizes.rows
+        elements = self._depth_tiles * self._sizes.rows
         mask = self._mask(elements, rows.dtype)
         wide = self._loop.slot("on diagonal", elements * rows.dtype.byte_count, rows.dtype, version=version)
         self._loop.step(

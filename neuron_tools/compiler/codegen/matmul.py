@@ -238,8 +238,12 @@ class Matmul(OperandBlocks):
         row_tiles = min(banks, row_tiles_all)
         depth = self._depth_tiles
         while depth > 1 and self._resident_bytes(1, depth, row_tiles) > budget:
-            depth = -(-depth // 2)
+            depth = self._less_depth(depth)
         return Blocking(row_tiles, 1, depth, row_tiles)
+
+    def _less_depth(self, depth_tiles: int) -> int:
+        """Fewer tiles of the contraction for a block, where so many do not fit."""
+        return -(-depth_tiles // 2)
 
     def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
         width = min(column_tiles * self._moving, self._sizes.columns)

@@ -157,7 +157,7 @@ class OperandBlocks(JoinedBatches):
         if operand.is_vector and operand.turned:
             run = max(1, self._sizes.depth // self._tile)
         elif not turned:
-            run = min(run, int(free.max()))
+            run = min(run, self._together(free, tiles))
         transfer = location.load(
             self._context.load_queue(location),
             np.maximum(depth * free, 1),
@@ -167,6 +167,10 @@ class OperandBlocks(JoinedBatches):
             strided=not turned and run < operand.run and not operand.is_tiled,
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+    def _together(self, free: IntArray, tiles: int) -> int:
+        """Elements of a partition that a load of so many tiles of the contraction can bring in one piece."""
+        return int(free.max())
 
     def _spread(
         self, operand: Operand, slot: Slot, partitions: IntArray, elements: IntArray, active: BoolArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -10,6 +10,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.views import Factor
 from neuron_tools.records.program import DType
 
 
@@ -109,6 +110,20 @@ def _operand(
     inner = contracting if turned else free
     together = _together(batches, prod(shape[axis] for axis in inner))
     return Operand(value, layout.root, turned, run, dtype, is_vector, layout.is_repeated, together=together)
+
+
+def neighbours(factors: Iterable[Factor]) -> int:
+    """Elements that lie together in memory, of those that (extent, stride) factors reach.
+
+    Example:
+        >>> neighbours([(64, 9), (3, 3), (3, 1)])
+        576
+    """
+    run = 1
+    for extent, stride in sorted(factors, key=lambda factor: factor[1]):
+        if stride == run:
+            run *= extent
+    return run
 
 
 def _together(batches: Sequence[tuple[int, int]], run: int) -> int:

@@ -27,6 +27,7 @@ class Window:
         input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
         stride: Of the outermost spatial axis.
         channels_last: The image's channels lie together in memory.
+        packs_taps: Taps share the partitions with channels.
         dilation: Of the image (transposed convolutions): one in so many pixels is not zero.
     """
 
@@ -42,12 +43,13 @@ class Window:
     output_row: int
     stride: int
     channels_last: bool
+    packs_taps: bool = False
     dilation: int = 1
 
     @property
-    def packs_taps(self) -> bool:
-        """Whether taps share the partitions with channels."""
-        return self.taps > MANY_TAPS or (self.inputs < FEW_CHANNELS and self.taps > 1)
+    def column_elements(self) -> int:
+        """Elements of a channel of the result."""
+        return self.images * self.output_pixels
 
     @property
     def flops(self) -> int:
@@ -67,16 +69,19 @@ def describe_window(
     image_extents = [image[numbers["input"].index(name)] for name in spatial] or [1]
     output_extents = [output[numbers["output"].index(name)] for name in spatial] or [1]
     kernel_extents = [kernel[numbers["kernel"].index(name)] for name in spatial] or [1]
-    groups = _groups(attributes)
+    groups, inputs, taps = (
+        _groups(attributes), kernel[numbers["kernel"].index("i")], math.prod(kernel_extents)
+    )  # fmt: skip
     strides = tuple(attributes.get("window_strides", ())) or (1,)
     return Window(
         images=output[numbers["output"].index("b")], groups=groups,
-        inputs=kernel[numbers["kernel"].index("i")],
+        inputs=inputs,
         outputs=max(1, output[numbers["output"].index("f")] // groups),
-        taps=math.prod(kernel_extents), tap_rows=kernel_extents[0],
+        taps=taps, tap_rows=kernel_extents[0],
         input_pixels=math.prod(image_extents), output_pixels=math.prod(output_extents),
         input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
+        packs_taps=taps > MANY_TAPS or (inputs < FEW_CHANNELS and taps > 1),
         dilation=math.prod(tuple(attributes.get("lhs_dilation", ()))),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from neuron_tools.compiler.further_passes import FURTHER_PASSES
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.absorb_into_convolutions import absorb_into_convolutions
 from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
@@ -39,6 +40,7 @@ PASSES = (
     simplify,  # transposes that now follow one another become one
     turn_reductions,
     simplify,  # turning a reduction moves its operand: that movement may meet another
+    absorb_into_convolutions,
     recognise_rotations,
     recognise_products,
     eliminate_common_subexpressions,

@@ -33,7 +33,7 @@ def _convolution_backward(
     )  # fmt: skip
 
 
-@decomposes_refused(_aten.convolution_backward.default)
+@decomposes(_aten.convolution_backward.default)
 def _backward_as_convolutions(
     gradient: Any, data: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int, output_mask: Any,
@@ -102,14 +102,17 @@ def _weight_gradient(
 ) -> Any:
     """The data convolved with the gradient: batch is contracted, stride and dilation change places."""
     batch, channels = data.shape[:2]
-    spatial, outer = data.shape[2:], gradient.shape[2:]
-    outputs = gradient.shape[1]
-    per_group = channels // groups
-    left = data.reshape(batch, groups, per_group, *spatial).transpose(0, 2)
-    left = left.reshape(per_group, groups * batch, *spatial)
-    right = gradient.transpose(0, 1).reshape(outputs, batch, *outer)
-    rank = len(spatial)
+    outer, rank, per_group = gradient.shape[2:], gradient.dim() - 2, channels // groups
+    left = data.reshape(batch, groups, per_group, *data.shape[2:]).transpose(0, 2) if groups > 1 else data
+    left = left.reshape(per_group, groups * batch, *data.shape[2:]) if groups > 1 else data.transpose(0, 1)
+    missing = [
+        (outer[d] - 1) * stride[d] + dilation[d] * (weight.shape[d + 2] - 1) + 1
+        - data.shape[d + 2] - 2 * padding[d]
+        for d in range(rank)
+    ]  # fmt: skip
+    if any(missing):  # at the end of an axis the window leaves pixels out, or reaches beyond
+        ends = [size for d in reversed(range(rank)) for size in (padding[d], padding[d] + missing[d])]
+        left, padding = _aten.constant_pad_nd(left, ends), [0] * rank
+    right = gradient.transpose(0, 1)
     result = _aten.convolution(left, right, None, dilation, padding, stride, False, [0] * rank, groups)
-    for d in range(rank):
-        result = _aten.slice(result, d + 2, 0, weight.shape[d + 2])
     return result.transpose(0, 1).reshape(weight.shape)

@@ -1,0 +1,95 @@
+"""Movements around convolutions that convolutions say themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuron_tools.compiler.passes.absorb_into_convolutions import absorb_into_convolutions
+from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
+from tests.unit.compiler.modules import function, module, tensor
+
+IMAGE, KERNEL = tensor((2, 8, 10, 10)), tensor((4, 8, 3, 3))
+
+
+def convolved(image: str, kernel: str, types: tuple[str, str, str], name: str = "r") -> str:
+    """A line of a module."""
+    return (
+        f"%{name} = stablehlo.convolution(%{image}, %{kernel}) "
+        "dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], "
+        "window = {stride = [1, 1], pad = [[1, 1], [1, 1]]} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+        f": ({types[0]}, {types[1]}) -> {types[2]}"
+    )
+
+
+def absorbed(*lines: str, result: str):
+    made = module(function(f"%a: {IMAGE}, %k: {KERNEL}", result, *lines))
+    return eliminate_dead_code(absorb_into_convolutions(made)).operations
+
+
+def padded(value: str, low: str, high: str, interior: str, wide: str) -> tuple[str, str]:
+    """A constant and a pad of the image with it."""
+    return (
+        f"%z = stablehlo.constant dense<{value}> : tensor<f32>",
+        f"%p = stablehlo.pad %a, %z, low = {low}, high = {high}, interior = {interior} "
+        f": ({IMAGE}, tensor<f32>) -> {wide}",
+    )
+
+
+def test_reversed_taps_are_read_in_the_other_order():
+    result = tensor((2, 4, 10, 10))
+    operations = absorbed(
+        f"%v = stablehlo.reverse %k, dims = [2, 3] : {KERNEL}", convolved("a", "v", (IMAGE, KERNEL, result)),
+        result=result,
+    )  # fmt: skip
+    assert [operation.opcode for operation in operations] == ["convolution"]
+    assert operations[0].attributes["window_reversal"] == (True, True)
+
+
+def test_reversed_channels_stay_reversed():
+    result = tensor((2, 4, 10, 10))
+    operations = absorbed(
+        f"%v = stablehlo.reverse %k, dims = [1, 3] : {KERNEL}", convolved("a", "v", (IMAGE, KERNEL, result)),
+        result=result,
+    )  # fmt: skip
+    assert [operation.opcode for operation in operations] == ["reverse", "convolution"]
+
+
+def test_a_transpose_of_the_result_names_its_dimensions():
+    before, after = tensor((2, 4, 10, 10)), tensor((4, 2, 10, 10))
+    operations = absorbed(
+        convolved("a", "k", (IMAGE, KERNEL, before), "c"),
+        f"%r = stablehlo.transpose %c, dims = [1, 0, 2, 3] : ({before}) -> {after}", result=after,
+    )  # fmt: skip
+    assert [operation.opcode for operation in operations] == ["convolution"]
+    assert tuple(operations[0].attributes["dimension_numbers"]["output"]) == ("f", "b", "0", "1")
+
+
+def test_a_result_that_others_read_too_stays_as_it_is():
+    before, after = tensor((2, 4, 10, 10)), tensor((4, 2, 10, 10))
+    operations = absorbed(
+        convolved("a", "k", (IMAGE, KERNEL, before), "c"),
+        f"%t = stablehlo.transpose %c, dims = [1, 0, 2, 3] : ({before}) -> {after}",
+        f"%u = stablehlo.transpose %c, dims = [1, 0, 2, 3] : ({before}) -> {after}",
+        f"%w = stablehlo.add %c, %c : {before}",
+        f"%x = stablehlo.transpose %w, dims = [1, 0, 2, 3] : ({before}) -> {after}",
+        f"%y = stablehlo.add %t, %u : {after}", f"%r = stablehlo.add %x, %y : {after}", result=after,
+    )  # fmt: skip
+    assert sum(operation.opcode == "transpose" for operation in operations) == 3
+
+
+@pytest.mark.parametrize(
+    ("pad", "stays"),
+    [
+        (("0.0", "[0, 0, 1, 1]", "[0, 0, 2, 0]", "[0, 0, 0, 0]", tensor((2, 8, 13, 11))), False),
+        (("1.0", "[0, 0, 1, 1]", "[0, 0, 2, 0]", "[0, 0, 0, 0]", tensor((2, 8, 13, 11))), True),
+        (("0.0", "[0, 0, 0, 0]", "[0, 0, 0, 0]", "[0, 0, 1, 1]", tensor((2, 8, 19, 19))), True),
+    ],
+)
+def test_zeros_around_the_image_are_the_convolutions_padding(pad, stays):
+    rows, columns = (int(extent) for extent in pad[4].removeprefix("tensor<").split("x")[2:4])
+    result = tensor((2, 4, rows, columns))
+    operations = absorbed(*padded(*pad), convolved("p", "k", (pad[4], KERNEL, result)), result=result)
+    assert any(operation.opcode == "pad" for operation in operations) == stays
+    if not stays:
+        assert operations[-1].attributes["padding"] == (2, 3, 2, 1)
