@@ -84,6 +84,7 @@ class JoinedBatches:
     _loop: TileLoop
     _sizes: Sizes
     _joined: Joined | None
+    _tile: int
     _depth_tiles: int
     _batch: IntArray
     _is_last_depth: BoolArray
