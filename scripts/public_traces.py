@@ -259,6 +259,12 @@ def _fields_by_number(message: bytes) -> defaultdict[int, list[Any]]:
     return found
 
 
+def count_execution_trace(path: Path) -> Rows:
+    """Nodes that stand for an operator or an annotation, not for the process or a thread."""
+    nodes = json.loads(content(path))["nodes"]
+    return Rows(sum(not node["name"].startswith("[pytorch|profiler|execution_") for node in nodes), 0)
+
+
 def count_xplane(path: Path) -> Rows:
     """Events on the lines of the planes of an XSpace."""
     planes = _messages(content(path), 1)
@@ -281,6 +287,7 @@ COUNTERS: dict[str, Callable[[Path], Rows]] = {
     "memory timeline": count_memory,
     "memory snapshot": count_snapshot,
     "pprof": count_pprof,
+    "execution trace": count_execution_trace,
     "Ascend database": count_ascend,
     "Nsight Systems SQLite": count_nsys,
     "XPlane": count_xplane,

@@ -11,8 +11,9 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _MODULES = (
-    "device_json", "kineto", "rocprofiler", "memory_timeline", "speedscope", "xla_trace", "chrome",
-    "memory_snapshot", "pprof", "xplane", "perfetto", "sqlite_trace", "rocprof_csv", "monitor_lines",
+    "device_json", "kineto", "execution_trace", "rocprofiler", "memory_timeline", "speedscope", "xla_trace",
+    "chrome", "memory_snapshot", "pprof", "xplane", "perfetto", "sqlite_trace", "rocprof_csv",
+    "monitor_lines",
 )  # fmt: skip
 """In the order in which they are asked: producers with marks of their own before the general format."""
 IMPORTERS = Door(
