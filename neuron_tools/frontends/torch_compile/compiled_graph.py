@@ -13,7 +13,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _BoxedCodeGen
 
 from neuron_tools.compiler.hlo import Module
-from neuron_tools.device.native import unseen
+from neuron_tools.device import native
 from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
@@ -51,7 +51,12 @@ class CompiledGraph:
         self._boxed_call = True  # AOTAutograd looks for it, also on the wrapper that Dynamo puts around this
         self._description = description
         self._callers = callers
-        self._current_path = unseen(current_path)  # torch.profiler must show no row of it
+        # What torch.profiler shows of a call is the same in a capture and outside.
+        self._begin, self._record = (
+            native.unseen(self._begin_execution),
+            native.unseen(self._record_execution),
+        )
+        self._end = native.unseen(_end_execution)
         # The device runs `gm`; the graph that is lowered must survive its change of calling convention.
         self._graph = fx.GraphModule(gm, gm.graph).graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
@@ -65,35 +70,43 @@ class CompiledGraph:
     def __call__(self, args: list[Any]) -> Any:
         """Run on `args`: tensors and, in dynamic graphs, sizes."""
         provider = executables.current()
-        if provider is None or not _on_device(args):
+        begun = None if provider is None else self._begin(provider, args)
+        if begun is None:
             return self._gm.forward(args)
-        from neuron_tools.device import native
+        executable, duration_ns, was_suppressed = begun
+        try:
+            result = self._gm.forward(args)
+        finally:
+            self._end(was_suppressed)
+        self._record(executable, duration_ns)
+        return result
 
+    def _begin_execution(
+        self, provider: executables.ExecutableProvider, args: Sequence[Any]
+    ) -> tuple[int, int, bool] | None:
+        """The executable, its device time in ns, and whether the thread recorded nothing before.
+
+        None where nothing is on the device. Else no operator is recorded until `_end_execution`, and the clock
+        stands: compiling, simulating and computing the values is this machine's time, not the user's host's.
+        """
+        if not _on_device(args):
+            return None
         root = self._caller()
-        arguments = [_stored(argument) for argument in args] if self._dynamic else None
-        key: Hashable = (id(self), root.path, tuple(arguments) if arguments is not None else ())
-        example = arguments if arguments is not None else [_stored(argument) for argument in args]
-        # Compiling, simulating and computing the values is this machine's time, not the user's host's.
+        example = [_stored(argument) for argument in args]
+        key: Hashable = (id(self), root.path, tuple(example) if self._dynamic else ())
         native.pause_clock()
         try:
             executable, duration_ns = provider.executable_for(
                 lambda: self.lower(example, root), key, self._description.name
             )
-            result = self._compute(args)
-        finally:
+        except BaseException:
             native.resume_clock()
-        native.run_graph(executable, duration_ns, native.intern_name(self._description.name))
-        return result
+            raise
+        return executable, duration_ns, native.suppress(True)
 
-    def _compute(self, args: list[Any]) -> Any:
-        """The values, without a record of each operator."""
-        from neuron_tools.device import native
-
-        previous = native.suppress(True)
-        try:
-            return self._gm.forward(args)
-        finally:
-            native.suppress(previous)
+    def _record_execution(self, executable: int, duration_ns: int) -> None:
+        name = self._description.name
+        native.run_graph(executable, duration_ns, native.intern_name(name))
 
     def lower(self, arguments: Sequence[Any], root: ModuleRoot | None = None) -> Module:
         """The module for arguments of these shapes (`StoredTensor` or numbers) called by `root`."""
@@ -117,9 +130,14 @@ class CompiledGraph:
         if self._description.backward:
             path = self._callers.pop() if self._callers else root.path
         else:
-            path = self._current_path() or root.path
+            path = current_path() or root.path
             self._callers.append(path)
         return replace(root, path=path)
+
+
+def _end_execution(was_suppressed: bool) -> None:
+    native.suppress(was_suppressed)
+    native.resume_clock()
 
 
 def _allow_any_layout(graph: fx.Graph) -> None:

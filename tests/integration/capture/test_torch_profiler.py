@@ -68,6 +68,7 @@ def note(name, profiler):
         ),
         "hooks": sum("torch_hooks" in event["name"] for event in events),
         "lowering": sum("torch_lowering" in event["name"] for event in events),
+        "ours": sum("neuron_tools/" in event["name"] for event in events),
     })
 
 
