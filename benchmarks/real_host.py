@@ -36,6 +36,8 @@ PUBLISH_INTERVAL_S = 0.045
 _STEPS = {"nc_time_in_use": 40_000, "inference_count": 7, "flop_count": 10**12, "success": 7}
 _NODE_BYTES = 64
 _TOTAL = "device_memory"
+_BYSTANDERS = 250
+_BYSTANDERS_FILES = 12
 _RUNTIME = "7f0000000000-7f0000400000 r-xp 00000000 00:00 1 /opt/aws/neuron/lib/libnrt.so.2.28.23.0\n"
 
 
@@ -50,6 +52,7 @@ class RealHost:
     def __init__(self, folder: Path, pids: Sequence[int]) -> None:
         tree = SysfsTree(folder / "tree", TRAINIUM2, DEVICES, simulated=False)
         _own_cores(folder / "proc", pids)
+        _stand_by(folder / "proc", max(pids) + 1)
         names = {name: f"stats/{_group(name)}/{name}/total" for name in _STEPS}
         self._nodes = [
             (name, os.open(tree.root / tree.core(core) / node, os.O_WRONLY))
@@ -95,6 +98,14 @@ def _own_cores(folder: Path, pids: Sequence[int]) -> None:
         (folder / str(pid) / "maps").write_text(_RUNTIME)
         told = {"NEURON_LOGICAL_NC_CONFIG": "1", "NEURON_RT_VISIBLE_CORES": f"{first}-{first + share - 1}"}
         (folder / str(pid) / "environ").write_text("\0".join(f"{name}={text}" for name, text in told.items()))
+
+
+def _stand_by(folder: Path, first_pid: int) -> None:
+    """Processes that use no device, as every host has them."""
+    for pid in range(first_pid, first_pid + _BYSTANDERS):
+        (folder / str(pid) / "fd").mkdir(parents=True)
+        for number in range(_BYSTANDERS_FILES):
+            (folder / str(pid) / "fd" / str(number)).symlink_to("/dev/null")
 
 
 def monitor(folder: Path, period_s: float, count: int) -> None:

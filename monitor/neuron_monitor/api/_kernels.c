@@ -36,7 +36,7 @@
 /* As many percentiles of latency as are told. */
 #define MOST_SHARES 16
 /* Fields of a core's reading, and of a process's. */
-enum { CORE_ID = 0, CORE_COUNTS = 3, CORE_CLOCKED = 4 };
+enum { CORE_ID = 0, CORE_WORDS = 3, CORE_CLOCKED = 4 };
 enum {
     PROCESS_PID = 0,
     PROCESS_CORES = 5,
@@ -607,23 +607,49 @@ static int read_columns(PyObject *told, Columns *columns) {
     return 0;
 }
 
-/* What a counter added; columns of equal counters mostly share one number. Without counters before, all of it. */
-static int64_t change_of(PyObject *before, PyObject *after, Py_ssize_t column) {
-    PyObject *old = before ? PyTuple_GetItem(before, column) : NULL, *new = PyTuple_GetItem(after, column);
-    if (!new || (before && !old) || old == new) {
-        return 0;
+/* The counters of a core as they stand in its reading. */
+typedef struct {
+    PyObject *words;
+    const char *data;
+    Py_ssize_t width;
+} Counts;
+
+/* Takes the counters of a reading, which stays theirs; below 0 where an exception is set. */
+static int read_counts(PyObject *reading, Counts *counts) {
+    char *data;
+    Py_ssize_t size;
+    PyObject *words = PyTuple_GetItem(reading, CORE_WORDS);
+    if (!words || PyBytes_AsStringAndSize(words, &data, &size) < 0) {
+        return -1;
     }
-    uint64_t first = old ? PyLong_AsUnsignedLongLongMask(old) : 0;
-    return (int64_t)(PyLong_AsUnsignedLongLongMask(new) - first);
+    *counts = (Counts){.words = words, .data = data, .width = size / 8};
+    return 0;
 }
 
-static double moved(PyObject *before, PyObject *after, Py_ssize_t column) {
+/* One counter; 0 where there is no such column, which is an exception. */
+static uint64_t counted(const Counts *counts, Py_ssize_t column) {
+    if (column < 0 || column >= counts->width) {
+        PyErr_SetString(PyExc_IndexError, "no such column");
+        return 0;
+    }
+    return count_at(counts->data, column);
+}
+
+/* What a counter added. Without counters before, all of it. */
+static int64_t change_of(const Counts *before, const Counts *after, Py_ssize_t column) {
+    if (before->words == after->words) {
+        return 0;
+    }
+    return (int64_t)(counted(after, column) - (before->words ? counted(before, column) : 0));
+}
+
+static double moved(const Counts *before, const Counts *after, Py_ssize_t column) {
     int64_t change = change_of(before, after, column);
     return change > 0 ? (double)change : 0.0;
 }
 
 /* Adds what one physical core did to its logical core. */
-static void add_core(Logical *core, PyObject *old, PyObject *new, double elapsed_ns, const Columns *columns) {
+static void add_core(Logical *core, const Counts *old, const Counts *new, double elapsed_ns, const Columns *columns) {
     int is_idle = elapsed_ns <= 0.0 || change_of(old, new, columns->busy) < 0;
     double busy = is_idle ? 0.0 : share_of(1000.0 * moved(old, new, columns->busy), elapsed_ns);
     if (core->count < MOST_PARTS) {
@@ -678,7 +704,7 @@ static int put_core(const Logical *core, const Columns *columns, long size, long
 }
 
 /* Executions that ended well between two looks; -1 where others ended too, or the counters were reset. */
-static int64_t completed_between(PyObject *old, PyObject *new, const Columns *columns) {
+static int64_t completed_between(const Counts *old, const Counts *new, const Columns *columns) {
     for (Py_ssize_t column = columns->success + 1; column < columns->statuses_stop; column++) {
         if (change_of(old, new, column)) {
             return -1;
@@ -701,14 +727,14 @@ static int add_window(PyObject *before, PyObject *after, double elapsed_ns, cons
     *completed = 0;
     while (!failed && PyDict_Next(after, &place, &id, &reading)) {
         PyObject *was = PyDict_GetItemWithError(before, id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
-        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : NULL;
+        Counts old = {.words = NULL}, new = {.words = NULL};
         int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
         int64_t logical = PyLong_AsLongLong(id) / size;
+        if (PyErr_Occurred() || read_counts(reading, &new) < 0 || (was && read_counts(was, &old) < 0)) {
+            return -1;
+        }
         if (!was && !is_clocked) {
             old = new; /* A core's own counts: it may have worked for others before. */
-        }
-        if (PyErr_Occurred()) {
-            return -1;
         }
         if (core.count && core.id != logical) {
             failed = put_core(&core, columns, size, copies, counters, activity);
@@ -717,8 +743,8 @@ static int add_window(PyObject *before, PyObject *after, double elapsed_ns, cons
         if (!core.count) {
             core = (Logical){.id = logical, .is_clocked = is_clocked};
         }
-        add_core(&core, old, new, elapsed_ns, columns);
-        int64_t ended = completed_between(old, new, columns);
+        add_core(&core, &old, &new, elapsed_ns, columns);
+        int64_t ended = completed_between(&old, &new, columns);
         *completed = ended < 0 || *completed < 0 ? -1 : *completed + ended;
         failed |= PyErr_Occurred() != NULL;
     }
@@ -769,6 +795,17 @@ static PyObject *with_field(PyObject *record, Py_ssize_t field, PyObject *value)
     PyObject *values[PROCESS_FIELDS] = {NULL};
     values[field] = value;
     return with_fields(record, values, field + 1);
+}
+
+/* A core's reading with the counters that stand at `row`: the same if they are the same. */
+static PyObject *with_words(PyObject *reading, const Counts *last, const char *row) {
+    if (!memcmp(last->data, row, (size_t)(8 * last->width))) {
+        return Py_NewRef(reading);
+    }
+    PyObject *words = PyBytes_FromStringAndSize(row, 8 * last->width);
+    PyObject *made = words ? with_field(reading, CORE_WORDS, words) : NULL;
+    Py_XDECREF(words);
+    return made;
 }
 
 /* A page, and how its words are laid out. */
@@ -833,38 +870,23 @@ static int load_page(int descriptor, Py_ssize_t size, Page *page) {
 /* A core's reading as its row has it: the last one if nothing changed; NULL without an exception where the caller must
    look at it. */
 static PyObject *core_told(const Page *page, Py_ssize_t row, PyObject *last) {
-    PyObject *old = PyTuple_GetItem(last, CORE_COUNTS);
-    Py_ssize_t first = -1;
+    Counts old;
+    uint64_t counts[MOST_COLUMNS];
     for (Py_ssize_t place = 0; place < PLACE_WORDS; place++) {
-        if (!old || PyLong_AsLongLong(PyTuple_GetItem(last, place)) != word_at(page->data, row + place)) {
+        if (PyLong_AsLongLong(PyTuple_GetItem(last, place)) != word_at(page->data, row + place)) {
             return NULL;
         }
     }
-    if (PyTuple_Size(old) != page->columns) {
+    if (read_counts(last, &old) < 0 || old.width != page->columns) {
         return NULL;
     }
     for (Py_ssize_t column = 0; column < page->columns; column++) {
-        uint64_t value = (uint64_t)word_at(page->data, row + page->offsets[column]);
-        if (value > page->limits[column] || (int64_t)value < 0) {
+        counts[column] = (uint64_t)word_at(page->data, row + page->offsets[column]);
+        if (counts[column] > page->limits[column] || (int64_t)counts[column] < 0) {
             return NULL;
         }
-        if (first < 0 && value != PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(old, column))) {
-            first = column;
-        }
     }
-    if (first < 0 || PyErr_Occurred()) {
-        return PyErr_Occurred() ? NULL : Py_NewRef(last);
-    }
-    PyObject *counts = PyTuple_New(page->columns);
-    for (Py_ssize_t column = 0; counts && column < page->columns; column++) {
-        PyObject *known = PyTuple_GetItem(old, column);
-        uint64_t value = (uint64_t)word_at(page->data, row + page->offsets[column]);
-        int is_same = column < first || value == PyLong_AsUnsignedLongLongMask(known);
-        PyTuple_SetItem(counts, column, is_same ? Py_NewRef(known) : PyLong_FromUnsignedLongLong(value));
-    }
-    PyObject *made = counts && !PyErr_Occurred() ? with_field(last, CORE_COUNTS, counts) : NULL;
-    Py_XDECREF(counts);
-    return made;
+    return with_words(last, &old, (const char *)counts);
 }
 
 /* The cores of a process by id as its page has them, or NULL as `core_told`. */
@@ -1017,25 +1039,6 @@ static PyObject *told(PyObject *self, PyObject *const *arguments, Py_ssize_t giv
     return found;
 }
 
-/* A core's counters as they stand in a row of words: the last ones if they are the same, and the same numbers. */
-static PyObject *counts_in(const char *row, PyObject *last, Py_ssize_t width) {
-    Py_ssize_t first = 0;
-    while (first < width && count_at(row, first) == PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(last, first))) {
-        first++;
-    }
-    if (first == width || PyErr_Occurred()) {
-        return PyErr_Occurred() ? NULL : Py_NewRef(last);
-    }
-    PyObject *counts = PyTuple_New(width);
-    for (Py_ssize_t column = 0; counts && column < width; column++) {
-        PyObject *known = PyTuple_GetItem(last, column);
-        uint64_t value = count_at(row, column);
-        int is_same = column < first || value == PyLong_AsUnsignedLongLongMask(known);
-        PyTuple_SetItem(counts, column, is_same ? Py_NewRef(known) : PyLong_FromUnsignedLongLong(value));
-    }
-    return counts;
-}
-
 static PyObject *followed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 2)) {
         return NULL;
@@ -1049,17 +1052,15 @@ static PyObject *followed(PyObject *self, PyObject *const *arguments, Py_ssize_t
     PyObject *found = PyTuple_New(rows);
     int is_new = 0;
     for (Py_ssize_t row = 0; found && row < rows; row++) {
-        PyObject *last = PyTuple_GetItem(readings, row), *known = PyTuple_GetItem(last, CORE_COUNTS);
-        Py_ssize_t width = known ? PyTuple_Size(known) : -1;
-        if (width >= 0 && 8 * (at + width) > size) {
+        PyObject *last = PyTuple_GetItem(readings, row);
+        Counts known = {.words = NULL};
+        int is_whole = read_counts(last, &known) == 0 && 8 * (at + known.width) <= size;
+        if (!is_whole && !PyErr_Occurred()) {
             PyErr_SetString(PyExc_ValueError, "there are not so many words");
-            width = -1;
         }
-        PyObject *counts = width < 0 ? NULL : counts_in(words + 8 * at, known, width);
-        PyObject *next = !counts ? NULL : counts == known ? Py_NewRef(last) : with_field(last, CORE_COUNTS, counts);
-        Py_XDECREF(counts);
+        PyObject *next = is_whole ? with_words(last, &known, words + 8 * at) : NULL;
         is_new |= next != last;
-        at += width;
+        at += known.width;
         if (!next || PyTuple_SetItem(found, row, next) < 0) {
             Py_CLEAR(found);
         }
@@ -1170,10 +1171,13 @@ static int64_t ended_in(PyObject *before, PyObject *after, Py_ssize_t column) {
     Py_ssize_t place = 0;
     int64_t total = 0;
     while (PyDict_Next(after, &place, &id, &reading)) {
-        PyObject *was = PyDict_GetItemWithError(before, id), *new = PyTuple_GetItem(reading, CORE_COUNTS);
-        PyObject *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : new;
-        int64_t change = change_of(old, new, column);
-        total += change >= 0 ? change : (int64_t)PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(new, column));
+        PyObject *was = PyDict_GetItemWithError(before, id);
+        Counts old, new;
+        if (read_counts(reading, &new) < 0 || read_counts(was ? was : reading, &old) < 0) {
+            return 0;
+        }
+        int64_t change = change_of(&old, &new, column);
+        total += change >= 0 ? change : (int64_t)counted(&new, column);
     }
     return total;
 }
@@ -1211,8 +1215,15 @@ static int holds_other(PyObject *before, PyObject *after, Py_ssize_t start, Py_s
     Py_ssize_t place = 0;
     while (PyDict_Next(PyTuple_GetItem(after, PROCESS_CORES), &place, &id, &reading)) {
         PyObject *was = PyDict_GetItemWithError(cores, id);
-        for (Py_ssize_t column = start; was && was != reading && column < stop; column++) {
-            if (change_of(PyTuple_GetItem(was, CORE_COUNTS), PyTuple_GetItem(reading, CORE_COUNTS), column)) {
+        Counts old, new;
+        if (!was || was == reading) {
+            continue;
+        }
+        if (read_counts(was, &old) < 0 || read_counts(reading, &new) < 0) {
+            return 0;
+        }
+        for (Py_ssize_t column = start; column < stop; column++) {
+            if (change_of(&old, &new, column)) {
                 return 1;
             }
         }
@@ -1717,14 +1728,14 @@ static PyObject *utilizations(PyObject *self, PyObject *const *arguments, Py_ssi
     PyObject *found = PyErr_Occurred() ? NULL : PyDict_New();
     while (found && PyDict_Next(after, &place, &id, &reading)) {
         PyObject *was = PyDict_GetItemWithError(before, id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
-        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : new;
+        Counts old, new;
         int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
         PyObject *share = NULL;
-        if (!PyErr_Occurred()) {
-            int64_t passed = is_clocked ? change_of(old, new, clock) : 0;
+        if (!PyErr_Occurred() && read_counts(reading, &new) == 0 && read_counts(was ? was : reading, &old) == 0) {
+            int64_t passed = is_clocked ? change_of(&old, &new, clock) : 0;
             PyObject *last = is_clocked && !passed ? PyDict_GetItemWithError(known, id) : NULL;
             double elapsed_ns = is_clocked ? (double)passed : wall_ns;
-            double busy_ns = 1000.0 * moved(old, new, busy);
+            double busy_ns = 1000.0 * moved(&old, &new, busy);
             share = last ? Py_NewRef(last) : PyFloat_FromDouble(elapsed_ns > 0.0 ? share_of(busy_ns, elapsed_ns) : 0.0);
         }
         if (!share || PyErr_Occurred() || PyDict_SetItem(found, id, share) < 0) {
@@ -1745,9 +1756,10 @@ static PyObject *worked(PyObject *self, PyObject *const *arguments, Py_ssize_t g
     while (found && PyDict_Next(arguments[1], &place, &id, &reading)) {
         PyObject *was = PyDict_GetItemWithError(before, id);
         int is_moved = !was;
-        for (Py_ssize_t index = 0; was && was != reading && !is_moved && index < count; index++) {
-            Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(columns, index));
-            is_moved = change_of(PyTuple_GetItem(was, CORE_COUNTS), PyTuple_GetItem(reading, CORE_COUNTS), column) != 0;
+        Counts old, new;
+        int is_other = was && was != reading && read_counts(was, &old) == 0 && read_counts(reading, &new) == 0;
+        for (Py_ssize_t index = 0; is_other && !is_moved && index < count; index++) {
+            is_moved = change_of(&old, &new, PyLong_AsSsize_t(PyTuple_GetItem(columns, index))) != 0;
         }
         if (PyErr_Occurred() || (is_moved && PyList_Append(found, id) < 0)) {
             Py_CLEAR(found);
@@ -1760,10 +1772,10 @@ static PyObject *worked(PyObject *self, PyObject *const *arguments, Py_ssize_t g
 static uint64_t held_by(PyObject *cores, Py_ssize_t start, Py_ssize_t stop) {
     uint64_t total = 0;
     for (Py_ssize_t index = 0; index < PyTuple_Size(cores); index++) {
-        PyObject *counts = PyTuple_GetItem(PyTuple_GetItem(cores, index), CORE_COUNTS);
-        for (Py_ssize_t column = start; counts && column < stop; column++) {
-            PyObject *bytes = PyTuple_GetItem(counts, column);
-            total += bytes ? PyLong_AsUnsignedLongLongMask(bytes) : 0;
+        Counts counts;
+        int is_read = read_counts(PyTuple_GetItem(cores, index), &counts) == 0;
+        for (Py_ssize_t column = start; is_read && column < stop; column++) {
+            total += counted(&counts, column);
         }
     }
     return total;
@@ -2480,6 +2492,24 @@ static PyObject *removed(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return found;
 }
 
+static PyObject *descriptor_counts(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    const char *folder = argument_count_is(given, 2) ? PyUnicode_AsUTF8AndSize(arguments[0], NULL) : NULL;
+    Py_ssize_t count = folder ? PyList_Size(arguments[1]) : -1;
+    PyObject *found = count < 0 ? NULL : PyList_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        char path[PATH_BYTES];
+        struct stat entry;
+        long pid = PyLong_AsLong(PyList_GetItem(arguments[1], index));
+        int length = snprintf(path, sizeof path, "%s/%ld/fd", folder, pid);
+        int is_there = length > 0 && (size_t)length < sizeof path && stat(path, &entry) == 0;
+        PyObject *each = PyErr_Occurred() ? NULL : PyLong_FromLongLong(is_there ? (long long)entry.st_size : -1);
+        if (!each || PyList_SetItem(found, index, each) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 /* Whether all of these links, by name, lead where they did; below 0 where an exception is set. */
 static int lead_on(PyObject *links) {
     PyObject *link, *target;
@@ -2525,7 +2555,7 @@ static PyMethodDef methods[] = {
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
     KERNEL(have_same_cores), KERNEL(removed), KERNEL(told), KERNEL(refill_rows), KERNEL(status_numbers),
     KERNEL(moved_rows), KERNEL(put),          KERNEL(reader),      KERNEL(is_reading), KERNEL(refresh_within),
-    KERNEL(moved_clocks),    KERNEL(leading_on),
+    KERNEL(moved_clocks),    KERNEL(leading_on),    KERNEL(descriptor_counts),
     {NULL, NULL, 0, NULL},
 };
 

@@ -370,8 +370,8 @@ class _CoreNodes:
             core.place(len(paths))
             paths += core.paths
         self.outline = tuple([core.reading for core in self.cores.values()])
-        values = [count for reading in self.outline for count in reading.counts]
-        self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores), values)
+        words = b"".join([reading.words for reading in self.outline])
+        self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores), words)
         self._told, self._asked, self._is_new, self._memory_due_ns = None, [], False, 0
         self._has_missing = any(core.missing for core in self.cores.values())
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from neuron_monitor.api import kernels
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
-from neuron_monitor.api.python_kernels import WORD_BYTES, parse_ticks
+from neuron_monitor.api.layout import WORD_BYTES
+from neuron_monitor.api.python_kernels import parse_ticks
 
 PROCESSES = "/proc"
 # pread makes room for as much as it is asked for: large for the one file that may be.

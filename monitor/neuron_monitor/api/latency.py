@@ -13,7 +13,7 @@ from operator import add, ge
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels
-from neuron_monitor.api.python_kernels import WORD_BYTES
+from neuron_monitor.api.layout import WORD_BYTES
 
 PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
 SHARES = tuple(percentile / 100 for percentile in PERCENTILES)

@@ -7,6 +7,9 @@ Nodes that only the simulated driver has: docs/simulated-driver.md.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
+
 REAL_ROOT = "/sys/devices/virtual/neuron_device"
 ROOT_VARIABLE = "NEURON_SYSFS_ROOT"
 
@@ -142,3 +145,23 @@ CORE_LIMITS = tuple(
     for name, _, _ in CORE_COLUMNS
 )
 NO_COUNTS = (0,) * len(CORE_COLUMNS)
+WORD_BYTES = 8
+
+
+def packed(counts: Sequence[int]) -> bytes:
+    """Counters as unsigned 64-bit integers in the order of the machine: what the inner loops take."""
+    return struct.pack(f"={len(counts)}Q", *counts)
+
+
+def unpacked(words: bytes) -> tuple[int, ...]:
+    """The counters that are packed."""
+    return struct.unpack(f"={len(words) // WORD_BYTES}Q", words)
+
+
+def word(words: bytes, position: int) -> int:
+    """One of the counters that are packed."""
+    count: int = struct.unpack_from("=Q", words, WORD_BYTES * position)[0]
+    return count
+
+
+NO_WORDS = packed(NO_COUNTS)

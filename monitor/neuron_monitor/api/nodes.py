@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neuron_monitor.api import kernels
+from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.python_kernels import READ_BYTES
 
 DESCRIPTORS_WANTED = 16384
@@ -60,7 +60,7 @@ class NodeTable:
         paths: Of the nodes.
         limits: Largest value that each can have; without, what fits into an unsigned word. What is beyond, or
             below 0, is a fault, and the node keeps its last value.
-        values: What stood there before; without, 0.
+        words: What stood there before, as `layout.packed` packs it; without, 0.
 
     Attributes:
         values: Last value of each node.
@@ -72,11 +72,11 @@ class NodeTable:
         self,
         paths: Sequence[str],
         limits: Sequence[int] | None = None,
-        values: Sequence[int] | None = None,
+        words: bytes | None = None,
     ) -> None:
         count = len(paths)
         self.paths = list(paths)
-        self.words = bytearray(array("Q", values if values is not None else [0] * count))
+        self.words = bytearray(layout.WORD_BYTES * count if words is None else words)
         self.values = memoryview(self.words).cast("Q")
         self._limits = array("Q", limits if limits is not None else [LARGEST_COUNT] * count).tobytes()
         self.faults: dict[int, str] = {}

@@ -28,6 +28,10 @@ SCAN_INTERVAL_NS = 2_000_000_000
 LOOK_INTERVAL_NS = 10_000_000_000
 # What a process was started with does not change; it may load the runtime, or another program, later.
 START_INTERVAL_NS = 60_000_000_000
+# A process that holds no device is looked at in one of so many scans whatever is told of it: it may have
+# opened one and closed another file. The second holds where the kernel does not tell how many are open.
+SCANS_BETWEEN_LOOKS = 30
+SCANS_BETWEEN_BLIND_LOOKS = 5
 _NO_RUNTIME = "NA"
 
 
@@ -63,11 +67,50 @@ class _Holding(NamedTuple):
         return links == self.links and has_runtime and now_ns < self.start_due_ns
 
 
+class _Bystanders:
+    """Processes that hold no device, of which only those are looked at that may hold one by now.
+
+    Linux tells since 6.2 how many files a process has open, at a fiftieth of what it costs to look at each of
+    them: whoever opens a device has others open then. Before, new processes are looked at in each scan.
+
+    Args:
+        processes: The folder of processes.
+    """
+
+    def __init__(self, processes: str) -> None:
+        self._processes = processes
+        self._scan = 0
+        self._counts: dict[int, int] = {}
+        self._since: dict[int, int] = {}
+
+    def due(self, pids: Sequence[int]) -> set[int]:
+        """Those to look at in this scan."""
+        counts = dict(zip(pids, kernels.descriptor_counts(self._processes, pids)))
+        last, self._counts, self._scan = self._counts, counts, self._scan + 1
+        if any(count > 0 for count in counts.values()):
+            self._since = {}
+            open_ones = [(pid, count) for pid, count in counts.items() if count > 0]
+            return {pid for pid, count in open_ones if count != last.get(pid) or self._is_in_turn(pid)}
+        since, scan = self._since, self._scan
+        self._since = {pid: since.get(pid, scan) for pid, count in counts.items() if count == 0}
+        return {
+            pid
+            for pid, first in self._since.items()
+            if scan - first < SCANS_BETWEEN_BLIND_LOOKS or self._is_in_turn(pid, SCANS_BETWEEN_BLIND_LOOKS)
+        }
+
+    def _is_in_turn(self, pid: int, scans: int = SCANS_BETWEEN_LOOKS) -> bool:
+        """Whether a process is looked at anyway: not all in the same scan."""
+        return (self._scan + pid) % scans == 0
+
+
 class Owners:
     """Finds the processes that hold device files open, at most every two seconds.
 
     The devices of one that was found are looked at again after ten seconds, or as soon as it lets one go; its
-    environment and runtime after a minute, or when the devices are others.
+    environment and runtime after a minute, or when the devices are others. A process that opens its first
+    device is found in two seconds if it is new or has another number of files open than before, else in a
+    minute; in ten seconds where the kernel does not tell that number.
 
     Args:
         processes: The folder of processes, `/proc`.
@@ -78,6 +121,7 @@ class Owners:
         self._due_ns = 0
         self._found: tuple[Owner, ...] = ()
         self._held: dict[int, _Holding] = {}
+        self._bystanders = _Bystanders(processes)
 
     def find(self, now_ns: int) -> tuple[Owner, ...]:
         """The owners, as found by the last scan."""
@@ -86,7 +130,11 @@ class Owners:
             with suppress(OSError):  # e.g. too many open files: the owners stay as they were
                 pids = sorted(int(name) for name in os.listdir(self._processes) if name.isdigit())
                 lasting = self._lasting(now_ns)
-                held = [(pid, lasting.get(pid) or self._holding(pid, now_ns)) for pid in pids]
+                looked_at = self._bystanders.due([pid for pid in pids if pid not in self._held])
+                looked_at |= self._held.keys()
+                held = [
+                    (pid, lasting.get(pid) or self._holding(pid, now_ns)) for pid in pids if pid in looked_at
+                ]
                 self._held = {pid: each for pid, each in held if each is not None}
                 found = tuple(each.owner for each in self._held.values())
                 # The same object as long as they are the same: whoever compares need not look.
@@ -267,7 +315,7 @@ def _device_links(folder: str) -> dict[str, str]:
         for descriptor in os.listdir(folder):
             link = f"{folder}/{descriptor}"
             target = os.readlink(link)
-            if DEVICE_FILE.fullmatch(target):
+            if target.startswith(DEVICE_PREFIX) and DEVICE_FILE.fullmatch(target):
                 found[link] = target
     except OSError:
         pass

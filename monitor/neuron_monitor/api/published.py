@@ -347,7 +347,7 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreR
     counts[_ELAPSED_NS] = _count(told.get("elapsed_ns") or elapsed_ns)
     del counts[-1]
     device, core = (_count(told[name], layout.MOST_EVENTS) for name in ("device", "core"))
-    return CoreReading(core_id, device, core, _checked(tuple(counts)), True)
+    return CoreReading(core_id, device, core, layout.packed(_checked(tuple(counts))), True)
 
 
 def _count(value: object, largest: int = layout.MOST_COUNT) -> int:
@@ -427,7 +427,7 @@ def _core_of(row: tuple[int, ...], last: CoreReading | None) -> CoreReading:
         return last
     if min(row[:_PLACE]) < 0 or max(row[:_PLACE]) > layout.MOST_EVENTS:
         raise ValueError("no core has such a number")
-    return CoreReading(row[0], row[1], row[2], _checked(counts), True)
+    return CoreReading(row[0], row[1], row[2], layout.packed(_checked(counts)), True)
 
 
 def _latency_of(data: bytes, bound_counts: tuple[int, ...], executions: bytes) -> dict[str, Histogram]:

@@ -1,7 +1,7 @@
 """The monitor's inner loops in Python, for where `_kernels.c`, which does the same, could not be built.
 
 Words are little-endian signed 64-bit integers. Counters are tuples of equal length, or rows: unsigned 64-bit
-integers in the order of the machine, one core's behind the other's.
+integers in the order of the machine, one core's behind the other's. The reading of a core holds such a row.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from neuron_monitor.api.guard import BlockedError, Guard
+from neuron_monitor.api.layout import WORD_BYTES
 
 __all__ = (
     "added",
     "core_rates",
+    "descriptor_counts",
     "device_numbers",
     "filled",
     "followed",
@@ -52,7 +54,6 @@ __all__ = (
     "worked",
 )
 READ_BYTES = 64
-WORD_BYTES = 8
 PROCESS_STAT_BYTES = 1 << 10
 # A number of fewer digits fits into a signed word.
 _MOST_DIGITS = 19
@@ -252,12 +253,11 @@ def followed(readings: tuple[Any, ...], rows: bytes) -> tuple[Any, ...]:
     """
     found, at = [], 0
     for reading in readings:
-        width = len(reading.counts)
-        if (at + width) * WORD_BYTES > len(rows):
+        row = rows[at : at + len(reading.words)]
+        if len(row) < len(reading.words):
             raise ValueError("there are not so many words")
-        counts = struct.unpack_from(f"={width}Q", rows, at * WORD_BYTES)
-        found.append(reading if counts == reading.counts else reading._replace(counts=counts))
-        at += width
+        found.append(reading if row == reading.words else reading._replace(words=row))
+        at += len(row)
     return readings if all(map(is_, found, readings)) else tuple(found)
 
 
@@ -816,6 +816,25 @@ def _leads_to(link: str, target: str) -> bool:
         return os.readlink(link) == target
     except OSError:
         return False
+
+
+def descriptor_counts(processes: str, pids: Sequence[int]) -> list[int]:
+    """How many files each process has open, as Linux tells since 6.2; before, 0 for all.
+
+    Args:
+        processes: Where the proc file system is mounted.
+
+    Returns:
+        -1 where a process is not there, or is another user's.
+    """
+    return [_size(f"{processes}/{pid}/fd") for pid in pids]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
 
 
 def removed(descriptors: list[int]) -> list[int]:

@@ -66,19 +66,24 @@ class CoreReading(NamedTuple):
 
     Attributes:
         id: Index of the physical core in the host.
-        counts: One number a column; 0 where the driver has no such node.
+        words: One number a column, as `layout.packed` packs them; 0 where the driver has no such node.
         is_clocked: Whether the driver counts simulated time, engines, traffic and throttling.
     """
 
     id: int
     device: int
     core: int
-    counts: tuple[int, ...] = layout.NO_COUNTS
+    words: bytes = layout.NO_WORDS
     is_clocked: bool = False
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """One number a column."""
+        return layout.unpacked(self.words)
 
     def count(self, column: str) -> int:
         """One counter, e.g. "flop_count" or "success"."""
-        return self.counts[layout.COLUMN_OF[column]]
+        return layout.word(self.words, layout.COLUMN_OF[column])
 
     @property
     def busy_us(self) -> int:

@@ -11,8 +11,8 @@ from operator import is_
 from typing import Protocol
 
 from neuron_monitor.api import kernels, layout
+from neuron_monitor.api.layout import WORD_BYTES
 from neuron_monitor.api.nodes import Fault
-from neuron_monitor.api.python_kernels import WORD_BYTES
 from neuron_monitor.api.readings import DeviceReading, ProcessReading
 
 ROW_WIDTH = len(layout.CORE_COLUMNS)

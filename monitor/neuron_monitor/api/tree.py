@@ -218,15 +218,14 @@ class DeviceTree:
             self._take_together(now_ns, plans, together)
         elif together is not None:
             self._read_alone(plans, now_ns)
-        if self._next_due_ns() - now_ns > now_ns - self._read_ns:  # Something is read before more is due.
+        self._steady_until_ns = self._next_due_ns()
+        # Something must be read before more is due. What was noted holds until a device is read by itself.
+        if not self._steady and self._steady_until_ns - now_ns > now_ns - self._read_ns:
             self._plan_steady(now_ns)
-        else:
-            self._steady = {}
         self._read_ns = now_ns
 
     def _plan_steady(self, now_ns: int) -> None:
         """Note what is read until more of some device is due, if all can be read together."""
-        self._steady, self._steady_parts, self._steady_until_ns = {}, [], self._next_due_ns()
         if now_ns >= self._steady_until_ns or len(self._latest) != len(self._devices):
             return
         plans = {index: self._devices[index].plan(now_ns) for index in sorted(self._devices)}
@@ -391,9 +390,9 @@ def cores_told(processes: Sequence[ProcessReading]) -> dict[int, CoreReading]:
 def _sum(one: CoreReading, other: CoreReading) -> CoreReading:
     """Two processes' counters of one core; of the clock, the time that passed for either."""
     counts = list(map(int.__add__, one.counts, other.counts))
-    clock = layout.COLUMN_OF["elapsed_ns"]
-    counts[clock] = max(one.counts[clock], other.counts[clock])
-    return CoreReading(one.id, one.device, one.core, tuple(counts), one.is_clocked)
+    clock = "elapsed_ns"
+    counts[layout.COLUMN_OF[clock]] = max(one.count(clock), other.count(clock))
+    return CoreReading(one.id, one.device, one.core, layout.packed(counts), one.is_clocked)
 
 
 def _fault(path: str, error: Exception) -> Fault:

@@ -3,6 +3,7 @@
 import pytest
 
 from neuron_monitor.api.allocation import AllocationWatch
+from neuron_monitor.api.layout import packed
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, ProcessReading
 from neuron_monitor.api.records import ROW_WIDTH, Arrangement, Rows, Told, TreeReading
 
@@ -14,7 +15,7 @@ def looks(counts, users, *, in_rows):
     made = {}
     for second, (each, used) in enumerate(zip(counts, users)):
         rows = [(0, count, *[0] * (ROW_WIDTH - 2)) for count in each]
-        cores = tuple([CoreReading(number, 0, number, row) for number, row in enumerate(rows)])
+        cores = tuple([CoreReading(number, 0, number, packed(row)) for number, row in enumerate(rows)])
         devices = (DeviceReading(DeviceFacts(0, 2), cores, {}, {}),)
         processes = (ProcessReading(7, "7", "", "", 1, {core: cores[core] for core in used}),) if used else ()
         words = b"".join(count.to_bytes(8, "little") for row in rows for count in row)

@@ -17,6 +17,7 @@ from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.latency import SHARES, Bounds, histogram
+from neuron_monitor.api.layout import packed
 from neuron_monitor.api.python_kernels import READ_BYTES
 from neuron_monitor.api.readings import CoreReading, ProcessReading
 
@@ -169,7 +170,9 @@ def test_rates_stay_within_their_bounds_and_agree(kernels, before, after, elapse
 
 
 def readings(rows, *, is_clocked=True):
-    return {number: CoreReading(number, 0, number, tuple(row), is_clocked) for number, row in enumerate(rows)}
+    return {
+        number: CoreReading(number, 0, number, packed(row), is_clocked) for number, row in enumerate(rows)
+    }
 
 
 @both
@@ -235,7 +238,7 @@ def test_only_cores_whose_counters_changed_are_read_anew(kernels):
 def test_processes_of_cores_that_stand_still_stay_the_same_objects(kernels):
     cores = readings([[1], [2]])
     processes = (process(1, {0: cores[0]}), process(2, {1: cores[1]}))
-    moved = cores[1]._replace(counts=(3,))
+    moved = cores[1]._replace(words=packed([3]))
     found = kernels.with_cores(processes, {0: cores[0], 1: moved})
     assert found[0] is processes[0]
     assert found[1] == processes[1]._replace(cores={1: moved})
@@ -666,3 +669,14 @@ def test_counters_beyond_64_bits_are_an_overflow():
     with pytest.raises(OverflowError):
         compiled.core_rates(big, big, 1, COLUMNS)
     assert python_kernels.core_rates(big, big, 1, COLUMNS)[0] == 0
+
+
+@both
+def test_files_that_processes_have_open_are_counted_where_linux_tells(kernels):
+    mine, gone = os.getpid(), 2**22 + 1
+    before = kernels.descriptor_counts("/proc", [mine, gone])
+    with open(os.devnull):
+        after = kernels.descriptor_counts("/proc", [mine, gone])
+    assert before[1] == after[1] == -1
+    assert after[0] - before[0] == (1 if before[0] else 0)
+    assert kernels.descriptor_counts("/nowhere", [mine]) == [-1]

@@ -41,6 +41,57 @@ def test_a_new_user_is_found_within_two_seconds(processes):
     assert len(owners.find(2_000_000_000)) == 1
 
 
+def scanned(owners, scan):
+    """The pids that are found in a scan, of which there is one every two seconds."""
+    return [owner.pid for owner in owners.find(scan * 2_000_000_000)]
+
+
+def open_files(monkeypatch, counts):
+    """Let the kernel tell so many open files, by pid."""
+
+    def told(folder, pids):
+        return [counts[pid] for pid in pids]
+
+    monkeypatch.setattr("neuron_monitor.api.owners.kernels.descriptor_counts", told)
+
+
+def test_a_process_with_another_number_of_open_files_is_looked_at_again(processes, monkeypatch):
+    counts = {10: 3, 11: 7, 12: 0}
+    open_files(monkeypatch, counts)
+    for pid in counts:
+        add_process(processes, pid, [])
+    owners = Owners(str(processes))
+    assert scanned(owners, 0) == []
+    os.symlink("/dev/neuron0", processes / "11" / "fd" / "3")
+    counts[11] = 8
+    assert scanned(owners, 1) == [11]
+    assert scanned(owners, 2) == [11]
+
+
+@pytest.mark.parametrize(("told", "scans"), [(3, 30), (0, 5)], ids=["told", "an old kernel"])
+def test_a_process_of_which_nothing_is_told_is_looked_at_now_and_then(processes, monkeypatch, told, scans):
+    open_files(monkeypatch, dict.fromkeys(range(100, 120), told))
+    for pid in range(100, 120):
+        add_process(processes, pid, [])
+    owners = Owners(str(processes))
+    for scan in range(10):
+        assert scanned(owners, scan) == []
+    for pid in range(100, 120):
+        os.symlink("/dev/neuron0", processes / str(pid) / "fd" / "3")
+    found = [scanned(owners, scan) for scan in range(10, 10 + scans)]
+    assert 0 < len(found[0]) < 20
+    assert found[-1] == [*range(100, 120)]
+
+
+def test_on_an_old_kernel_new_processes_are_looked_at_each_time(processes, monkeypatch):
+    open_files(monkeypatch, {10: 0})
+    add_process(processes, 10, [])
+    owners = Owners(str(processes))
+    assert scanned(owners, 0) == scanned(owners, 1) == []
+    os.symlink("/dev/neuron0", processes / "10" / "fd" / "3")
+    assert scanned(owners, 2) == [10]
+
+
 def test_processes_that_cannot_be_listed_stay_as_they_were(processes):
     add_process(processes, 10, [0])
     owners = Owners(str(processes))

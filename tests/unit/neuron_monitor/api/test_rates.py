@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.latency import parse_histogram
+from neuron_monitor.api.layout import packed
 from neuron_monitor.api.rates import (
     CoreRates,
     core_rates,
@@ -17,7 +18,7 @@ def reading(clocked=True, **counters):
     counts = [0] * len(layout.CORE_COLUMNS)
     for name, value in counters.items():
         counts[layout.COLUMN_OF[name]] = value
-    return CoreReading(0, 0, 0, tuple(counts), clocked)
+    return CoreReading(0, 0, 0, packed(counts), clocked)
 
 
 def test_rates_are_differences_by_the_time_that_passed():
