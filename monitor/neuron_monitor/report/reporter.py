@@ -6,6 +6,7 @@ A report is for `orjson.dumps`: parts that did not change since the last are in 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
@@ -20,10 +21,50 @@ from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group
 from neuron_monitor.report.memo import Memo
 from neuron_monitor.report.runtime_data import RuntimeData
 from neuron_monitor.report.sheet import Sheet, cut
-from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling, keys_of
+from neuron_monitor.report.spelling import DEFAULT_SPELLING, Keys, Spelling, keys_of
 
 Report = dict[str, Any]
 FAULTS_NAMED = 3
+# The states of devices are made anew at most so often while no device is another: five times a second.
+STATUS_INTERVAL_NS = 190_000_000
+_STATUS = "neuron_device_status"
+
+
+@dataclass(slots=True)
+class _Status:
+    """The states of devices as they were made last.
+
+    Attributes:
+        sample: What they were made of.
+        since: Up to when nothing that they tell has changed.
+    """
+
+    sample: Sample
+    since: Sample
+    content: Report
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The last report: what is not counted stands in the next one too while it is not looked at anew."""
+
+    sample: Sample
+    due: Collection[Group] | None
+    keys: Keys
+    report: Report
+
+    def is_followed_by(self, sample: Sample, due: Collection[Group] | None) -> bool:
+        """Whether another sample of the same groups tells nothing new but what is counted."""
+        last, tree, now = self.sample, self.sample.tree, sample.tree
+        return (
+            due is self.due
+            and sample.host is last.host
+            and sample.host_taken_ns == last.host_taken_ns
+            and sample.host_fault is last.host_fault
+            and sample.instance is last.instance
+            and now.logical_core_size == tree.logical_core_size
+            and _are_alike(now, tree)
+        )
 
 
 class Reporter:
@@ -57,21 +98,46 @@ class Reporter:
         self._status_forms: dict[int, tuple[system_groups.StatusShape, list[bytes]]] = {}
         self._sheet: tuple[list[list[bytes]], Sheet] = ([], Sheet())
         self._formed: tuple[Sequence[DeviceReading], object] = ((), None)
-        self._status: tuple[int, TreeReading, Report] | None = None
+        self._status: _Status | None = None
+        self._made: _Made | None = None
         self._due: tuple[Collection[Group] | None, list[str]] | None = None
         self._counted_hardware: Sequence[DeviceReading] | None = None
+        self._runtime_data.prepare(self._keys_of(first.tree))
+        self._form_sheet(first.tree.records.outlines[0])
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
         """The report of a sample with the groups that are due; with all of them where `due` is None."""
-        tree = sample.tree
+        made = self._made
+        if made is not None and made.is_followed_by(sample, due):
+            keys, report = made.keys, self._following(made, sample)
+        else:
+            keys = self._keys_of(sample.tree)
+            report = self._anew(sample, due, keys)
+        self._made = _Made(sample, due, keys, report) if self._pods is None else None
+        return report
+
+    def _keys_of(self, tree: TreeReading) -> Keys:
         devices = tree.records.outlines[0]
-        architecture = devices[0].facts.architecture if devices else ""
-        keys = keys_of(self._spelling, architecture)
+        return keys_of(self._spelling, devices[0].facts.architecture if devices else "")
+
+    def _following(self, made: _Made, sample: Sample) -> Report:
+        """A report like the last one, of which only what is counted is made anew."""
+        period_s = (sample.taken_ns - made.sample.taken_ns) / 1e9
+        system = {
+            name: {**content, "period": period_s} for name, content in made.report["system_data"].items()
+        }
+        if _STATUS in system:
+            system[_STATUS] = {"period": period_s, **self._device_status(made.sample, sample)}
+        self._last.update(dict.fromkeys(system, sample))
+        runtimes = self._runtime_data.report(sample, made.due, made.keys)
+        return {**made.report, "neuron_runtime_data": runtimes, "system_data": system}
+
+    def _anew(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Report:
         report: Report = {
             "neuron_runtime_data": self._runtime_data.report(sample, due, keys),
             "system_data": self._system(sample, due),
             "instance_info": system_groups.instance_info(sample.instance),
-            "neuron_hardware_info": system_groups.neuron_hardware_info(tree, keys),
+            "neuron_hardware_info": system_groups.neuron_hardware_info(sample.tree, keys),
         }
         if self._pods is not None:
             report[KUBERNETES_GROUP] = self._timed(KUBERNETES_GROUP, sample, self._kubernetes)
@@ -129,16 +195,16 @@ class Reporter:
         return {**content, "error": describe_faults(sample.tree)}
 
     def _device_status(self, before: Sample, sample: Sample) -> Report:
-        tree, second = sample.tree, sample.taken_ns // 1_000_000_000
-        known = self._status
-        if (
-            known is not None
-            and known[0] == second
-            and known[1].counted is tree.counted
-            and known[1].faults == tree.faults
-            and _are_same(known[1].records.outlines[0], tree.records.outlines[0])
-        ):
-            return known[2]
+        """The states of devices since the mark, or since they were made last if that is not so long ago."""
+        tree, known = sample.tree, self._status
+        if known is not None and _have_same_form(known.sample.tree, tree):
+            is_still = known.since.tree.counted is tree.counted and _are_alike(known.since.tree, tree)
+            if is_still and _second(known.sample) == _second(sample):
+                known.since = sample
+                return known.content
+            if sample.taken_ns - known.sample.taken_ns < STATUS_INTERVAL_NS:
+                return known.content
+            before = known.since
         sheet = self._status_sheet(tree.records.outlines[0], before, sample)
         unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
         content = {
@@ -146,7 +212,7 @@ class Reporter:
             "unreadable": unreadable,
             "error": describe_faults(tree),
         }
-        self._status = second, tree, content
+        self._status = _Status(sample, sample, content)
         return content
 
     def _status_sheet(self, devices: Sequence[DeviceReading], before: Sample, sample: Sample) -> Sheet:
@@ -207,6 +273,24 @@ def describe_faults(tree: TreeReading) -> str:
     named = "; ".join(str(fault) for fault in tree.faults[:FAULTS_NAMED])
     more = len(tree.faults) - FAULTS_NAMED
     return f"{named}; and {more} more" if more > 0 else named
+
+
+def _second(sample: Sample) -> int:
+    return sample.taken_ns // 1_000_000_000
+
+
+def _are_alike(tree: TreeReading, other: TreeReading) -> bool:
+    """Whether two looks at a tree differ in no more than what is counted."""
+    return tree.faults == other.faults and _are_same(tree.records.outlines[0], other.records.outlines[0])
+
+
+def _have_same_form(tree: TreeReading, other: TreeReading) -> bool:
+    """Whether two looks at a tree differ in no more than what the devices count and hold."""
+    devices, others = tree.records.outlines[0], other.records.outlines[0]
+    return tree.faults == other.faults and (
+        _are_same(devices, others)
+        or [(each.facts, each.power) for each in devices] == [(each.facts, each.power) for each in others]
+    )
 
 
 def _are_same(devices: tuple[DeviceReading, ...], others: tuple[DeviceReading, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from neuron_monitor.api.latency import SHARES
 from neuron_monitor.api.layout import MEMORY_SLICE
 from neuron_monitor.api.rates import WINDOW_COLUMNS
 from neuron_monitor.api.readings import ProcessReading
-from neuron_monitor.api.records import ROW_WIDTH, TreeReading, plain_pair
+from neuron_monitor.api.records import ROW_WIDTH, Told, TreeReading, plain_pair
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
 from neuron_monitor.report.executions import OUTCOME_COLUMNS
@@ -237,6 +237,7 @@ class RuntimeData:
         self._configuration = configuration
         self._first = Mark(first, Shown())
         self._marks: dict[str, Mark] = {}
+        self._together: tuple[list[str], Mark] | None = None
         self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
         self._forms: dict[int, list[tuple[_Shape, list[bytes]]]] = {}
         self._times: dict[int, tuple[int, tuple[float, float]]] = {}
@@ -246,11 +247,26 @@ class RuntimeData:
         self._rest: _Rest | None = None
         self._groups_of_tags: tuple[_Groups, dict[str, list[str]]] = ([], {})
 
+    def prepare(self, keys: Keys) -> None:
+        """Make the text around the values ahead, as it is once processes have executed something.
+
+        The first report would take several times as long as those after it else.
+        """
+        first = self._first.sample
+        nothing = replace(first, tree=replace(first.tree, records=Told(first.tree.records.outlines[0], ())))
+        groups, names = self._groups_due(None)
+        mark = Mark(nothing, Shown())
+        self._entries(first, groups, dict.fromkeys(names, mark), {id(mark): Mark(first, Shown())}, keys)
+
     def report(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Any:
         """The list of entries, with the groups that are due; with all of them where `due` is None."""
         groups, names = self._groups_due(due)
         if not names:
             return []
+        text = self._counted_on(sample, groups, names, keys)
+        if text is not None:
+            return text
+        self._part_ways()
         marks = {name: self._marks.get(name, self._first) for name in names}
         counted = sample.tree.counted
         told_nothing = all(mark.sample.tree.counted is counted for mark in marks.values())
@@ -269,7 +285,39 @@ class RuntimeData:
         self._still = _Still(key, counted, entries) if told_nothing else None
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
+        if len(distinct) == 1:
+            self._together = names, new.popitem()[1]
         return entries.sheet.text()
+
+    def _counted_on(
+        self, sample: Sample, groups: _Groups, names: list[str], keys: Keys
+    ) -> orjson.Fragment | None:
+        """The entries of a report in which real cores counted on and nothing else is new; None elsewhere.
+
+        All that is due was collected together before: one mark stands for all of it, until `_part_ways`.
+        """
+        layout, together = self._layout, self._together
+        if layout is None or layout.is_clocked or together is None or together[0] is not names:
+            return None
+        last, marks = together[1].sample.tree.counted, dict.fromkeys(names, together[1])
+        key = (tuple(names), keys), _architecture(sample)
+        if layout.tree.counted is not last or sample.tree.counted is last:
+            return None
+        if layout.groups is not groups or layout.key != key:
+            return None
+        entries = self._refilled(layout, _Told(key, groups, sample, marks, keys))
+        if entries is None:
+            self._layout = None
+            return None
+        self._together, self._still = (names, Mark(sample, Shown())), None
+        return entries.sheet.text()
+
+    def _part_ways(self) -> None:
+        """Give each group that was collected together its own mark."""
+        if self._together is not None:
+            names, mark = self._together
+            self._marks.update(dict.fromkeys(names, mark))
+            self._together = None
 
     def _groups_due(self, due: Collection[Group] | None) -> tuple[_Groups, list[str]]:
         """The groups that are due and their names, sorted; made once for the same object."""
