@@ -86,8 +86,8 @@ class CompiledGraph:
     ) -> tuple[int, int, bool] | None:
         """The executable, its device time in ns, and whether the thread recorded nothing before.
 
-        None where nothing is on the device. Else no operator is recorded until `_end_execution`, and the clock
-        stands: compiling, simulating and computing the values is this machine's time, not the user's host's.
+        None where nothing is on the device. Else no operator is recorded until `_end`, and the clock stands:
+        compiling, simulating and computing the values is this machine's time, not the user's host's.
         """
         if not _on_device(args):
             return None

@@ -13,6 +13,9 @@ from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
 from tests.fixtures.neuron_sysfs import TRAINIUM2, SysfsTree
 
+# A busy machine may not run a test for longer than a driver may take: only tests of that wait for less.
+PATIENT = {DeviceTree: {"timeout_s": 60.0}, Host: {}, PublishedProcesses: {}}
+
 
 class Clock:
     """A monotonic clock that tests set forward."""
@@ -79,19 +82,22 @@ def pid():
 
 @pytest.fixture(autouse=True)
 def closed_descriptors():
-    """Closes every tree and host that a test opened, when all else is undone: each keeps its files open."""
+    """Closes every tree and host that a test opened, when all else is undone: each keeps its files open.
+
+    A tree waits for its driver as long as `PATIENT` says, where the test says nothing.
+    """
     opened = []
 
     def remembered(kind):
         initialise = kind.__init__
 
         def remember(made, *arguments, **options):
-            initialise(made, *arguments, **options)
+            initialise(made, *arguments, **{**PATIENT[kind], **options})
             opened.append(made)
 
         return initialise, remember
 
-    kinds = {kind: remembered(kind) for kind in (DeviceTree, Host, PublishedProcesses)}
+    kinds = {kind: remembered(kind) for kind in PATIENT}
     for kind, (_, remember) in kinds.items():
         kind.__init__ = remember
     yield
