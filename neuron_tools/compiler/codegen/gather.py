@@ -1,4 +1,8 @@
-"""Code generation for gather, scatter and embedding look-ups: one DMA descriptor per row, made by GpSimd."""
+"""Code generation for gather, scatter and embedding look-ups: one DMA descriptor per row, made by GpSimd.
+
+Where each row is looked into by indices of its own, rows are on partitions and each partition looks into its
+own (`nisa.nc_n_gather`): no descriptor is made for an element.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from neuron_tools.compiler.codegen.movement import memory_to_update
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
@@ -25,6 +30,9 @@ def generate_gather(context: Context, group: Group) -> None:
     operation = group.operations[0]
     table, indices = operation.operands[:2]
     result = operation.results[0]
+    if _looks_into_rows(context, operation):
+        _generate_row_look_up(context, group)
+        return
     hlo = context.hlo(group)
     context.define(result)
     count = context.type_of(result).element_count
@@ -43,6 +51,66 @@ def generate_gather(context: Context, group: Group) -> None:
     stored = loop.store(tile, _store(context, target, elements, run, partitions))
     loop.emit()
     context.complete(result, loop.completion(stored))
+
+
+def _looks_into_rows(context: Context, operation: Operation) -> bool:
+    """Whether each row of the table is looked into by its own indices, and fits a partition."""
+    shape = context.type_of(operation.operands[0]).shape
+    numbers = operation.attributes.get("dimension_numbers", {})
+    batches = tuple(numbers.get("operand_batching_dims", ()))
+    by_row = len(shape) > 1 and batches == tuple(range(len(shape) - 1))
+    held = chip_dtype(context.type_of(operation.operands[0]).dtype).byte_count * shape[-1] if shape else 0
+    is_read = context.plan.views.of(operation.operands[1]).root >= 0
+    return (
+        by_row
+        and is_read
+        and held <= ROW_BYTES_LIMIT
+        and context.type_of(operation.results[0]).element_count > 0
+    )
+
+
+def _generate_row_look_up(context: Context, group: Group) -> None:
+    """Rows and their indices to SBUF, 128 rows a tile; each partition looks up its own row."""
+    operation = group.operations[0]
+    table, indices = (context.location(context.plan.views.of(value).root) for value in operation.operands)
+    result, shape = operation.results[0], context.type_of(operation.operands[0]).shape
+    hlo = context.hlo(group)
+    target = context.define(result)
+    rows = context.type_of(operation.operands[0]).element_count // shape[-1]
+    found = context.type_of(result).element_count // rows
+    piece = min(found, ROW_BYTES_LIMIT // DType.I32.byte_count)
+    pieces, size = -(-found // piece), context.core.sbuf_partitions
+    loop = TileLoop(context, -(-rows // size) * pieces, hlo)
+    index = np.arange(loop.iterations)
+    partitions = np.minimum(size, rows - index // pieces * size)
+    width = np.minimum(piece, found - index % pieces * piece)
+    dtype = chip_dtype(context.type_of(result).dtype)
+    row = loop.slot("row", shape[-1] * dtype.byte_count, dtype, version=index // pieces, extra_buffers=1)
+    load = table.load(context.load_queue(table), partitions * shape[-1], shape[-1], partitions)
+    loop.load(row, load, active=loop.first_of(row.version), after=table.tokens)
+    places = _row_indices(context, loop, indices, partitions, width)
+    tile = loop.slot("elements", piece * dtype.byte_count, dtype, extra_buffers=1)
+    loop.step(Engine.GPSIMD, Opcode.LOCAL_GATHER, reads=(row, places), writes=(tile,), partitions=partitions,
+              elements=width)  # fmt: skip
+    stored = loop.store(tile, _store(context, target, partitions * width, piece, partitions))
+    loop.emit()
+    context.complete(result, loop.completion(stored))
+
+
+def _row_indices(
+    context: Context, loop: TileLoop, indices: Location, partitions: np.ndarray, width: np.ndarray
+) -> Slot:
+    """A tile's indices, in the 4 bytes that the engine reads."""
+    piece, item = int(width.max()), indices.dtype.byte_count
+    loaded = loop.slot("indices", piece * item, indices.dtype, extra_buffers=1)
+    load = indices.load(context.load_queue(indices), partitions * width, piece, partitions)
+    loop.load(loaded, load, after=indices.tokens)
+    if item == DType.I32.byte_count:
+        return loaded
+    places = loop.slot("places", piece * DType.I32.byte_count, DType.I32)
+    loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(loaded,), writes=(places,), partitions=partitions,
+              elements=width)  # fmt: skip
+    return places
 
 
 def generate_scatter(context: Context, group: Group) -> None:

@@ -3,6 +3,8 @@
 `torch.gather` and `scatter_add` take an index for each element; one that was expanded over the last axes
 names the same row for all elements of it. Front ends then write each element's place as the index and
 counters (iotas) of the last axes. One descriptor for each row takes the place of one for each element.
+Where the counters are those of the first axes instead, each row is looked into by indices of its own: the
+first axes are batches of the look-up, and nothing has to write their counters.
 """
 
 from __future__ import annotations
@@ -49,10 +51,44 @@ class _Rows(OrderedPass):
 
     def _rewritten(self, operation: Operation) -> Operation | None:
         elements = self._elements(operation)
-        count = self._row_axes(elements) if elements is not None else 0
-        if elements is None or not count:
+        if elements is None:
             return operation
-        return self._of_rows(operation, elements, count)
+        if count := self._row_axes(elements):
+            return self._of_rows(operation, elements, count)
+        if operation.opcode == "gather" and self._looks_into_rows(elements):
+            return self._by_row(operation, elements)
+        return operation
+
+    def _looks_into_rows(self, elements: _Elements) -> bool:
+        """Whether each element comes from its own row: only the last axis has an index that is looked up."""
+        last = len(elements.table) - 1
+        return len(elements.places) == last + 1 > 1 and all(
+            elements.table[axis] == elements.places[axis]
+            and (elements.table[axis] == 1 or self._counts_only(elements.columns[axis], axis, last + 1))
+            for axis in range(last)
+        )
+
+    def _counts_only(self, value: int, axis: int, rank: int) -> bool:
+        strides = _strides(self._views.layout(value), rank)
+        return (
+            strides is not None
+            and self._is_counter(value)
+            and all((step != 0) == (place == axis) for place, step in enumerate(strides))
+        )
+
+    def _by_row(self, operation: Operation, elements: _Elements) -> Operation:
+        """The look-up with its first axes as batches, and the last axis's index as it is."""
+        last = len(elements.table) - 1
+        batches = tuple(range(last))
+        numbers = {
+            **operation.attributes["dimension_numbers"],
+            "collapsed_slice_dims": (last,), "start_index_map": (last,), "offset_dims": (),
+            "operand_batching_dims": batches, "start_indices_batching_dims": batches,
+        }  # fmt: skip
+        operands = (operation.operands[0], elements.columns[last])
+        return replace(
+            operation, operands=operands, attributes={**operation.attributes, "dimension_numbers": numbers}
+        )
 
     def _elements(self, operation: Operation) -> _Elements | None:
         numbers = operation.attributes.get(_NUMBERS.get(operation.opcode, ""))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.compiler.passes.recognise_rows import recognise_rows
+from neuron_tools.records.program import Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, compiled, module, tensor
 
@@ -98,3 +99,49 @@ def test_other_elements_stay(opcode, change):
 def test_rows_take_one_descriptor_each():
     program = compiled(elements("gather", (16, 512, 1024), (16, 20, 1024)))
     assert simulate(program, CORE).duration_ps < 20e6
+
+
+def look_up(table=(16, 20, 1024), found=64):
+    """`torch.gather` along the last axis, an index for each element, as torch-mlir writes it."""
+    places = (*table[:2], found)
+    column, joined = tensor((*places, 1), "i32"), tensor((*places, 3), "i32")
+    lines = [f"%i = stablehlo.reshape %n : ({tensor(places, 'i32')}) -> {column}"]
+    for axis in (0, 1):
+        counted = tensor((places[axis],), "i32")
+        lines += [
+            f"%c{axis} = stablehlo.iota dim = 0 : {counted}",
+            f"%w{axis} = stablehlo.broadcast_in_dim %c{axis}, dims = [{axis}] : ({counted}) -> {column}",
+        ]
+    lines.append(
+        f"%at = stablehlo.concatenate %w0, %w1, %i, dim = 3 : ({column}, {column}, {column}) -> {joined}"
+    )
+    lines.append(
+        '%r = "stablehlo.gather"(%t, %at) <{dimension_numbers = #stablehlo.gather<'
+        "collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>, "
+        f"slice_sizes = array<i64: 1, 1, 1>}}> : ({tensor(table)}, {joined}) -> {tensor(places)}"
+    )
+    head = f"%t: {tensor(table)}, %n: {tensor(places, 'i32')}"
+    body = "\n".join(lines)
+    return f"func.func @main({head}) -> {tensor(places)} {{\n{body}\nreturn %r : {tensor(places)}\n}}"
+
+
+@pytest.mark.parametrize("found", [64, 1024, 5000])
+def test_each_row_is_looked_into_by_its_own_indices(found):
+    program = compiled(look_up(found=found))
+    looked = program.instructions[program.instructions["opcode"] == Opcode.LOCAL_GATHER]
+    assert int((looked["partitions"].astype(int) * looked["elements"]).sum()) == 16 * 20 * found
+    assert program.dmas["descriptor_bytes"].min() >= 4 * min(found, 64)
+    moved = program.dmas["bytes"].sum() / 4
+    assert moved <= 16 * 20 * (1024 + 4 * found), "table once, indices and elements, no counters"
+
+
+def test_a_look_up_in_rows_keeps_its_indices():
+    operations = recognise_rows(module(look_up())).operations
+    gather = next(each for each in operations if each.opcode == "gather")
+    assert gather.attributes["dimension_numbers"]["operand_batching_dims"] == (0, 1)
+    assert gather.attributes["dimension_numbers"]["start_index_map"] == (2,)
+
+
+def test_rows_that_do_not_fit_a_partition_are_looked_up_in_memory():
+    program = compiled(look_up(table=(2, 3, 1 << 16), found=8))
+    assert not (program.instructions["opcode"] == Opcode.LOCAL_GATHER).any()
