@@ -19,6 +19,7 @@ import { noticeText } from "../text/markdown";
 
 const PAUSE_MS = 250;
 const MARGIN_SHARE = 0.05;
+const MOST_ATTEMPTS = 5;
 
 export class Navigation implements SourceOpener, vscode.Disposable {
   private readonly subscription: vscode.Disposable;
@@ -189,12 +190,19 @@ export class Navigation implements SourceOpener, vscode.Disposable {
   }
 }
 
-/** Bring a cell of a notebook into sight. */
+/** Bring a cell of a notebook into sight; without `preserveFocus`, the keyboard goes into it. */
 async function showCell(cell: vscode.NotebookCell, viewColumn: vscode.ViewColumn, preserveFocus: boolean): Promise<void> {
-  const selections = [new vscode.NotebookRange(cell.index, cell.index + 1)];
-  const editor = await vscode.window.showNotebookDocument(cell.notebook, { viewColumn, preserveFocus, selections });
-  editor.revealRange(selections[0]!, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
-  if (!preserveFocus) await vscode.commands.executeCommand("notebook.cell.edit");
+  const selection = new vscode.NotebookRange(cell.index, cell.index + 1);
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    const options = { viewColumn, preserveFocus, selections: [selection] };
+    const editor = await vscode.window.showNotebookDocument(cell.notebook, options);
+    editor.revealRange(selection, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
+    if (preserveFocus) return;
+    await vscode.commands.executeCommand("notebook.cell.edit");
+    if (vscode.window.activeTextEditor?.document === cell.document) return;
+    // A command palette that closes gives the keyboard back to the cell where it was.
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
 }
 
 /** Put the cursor at a range of a document where it is in sight, and reveal it. */
