@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from neuron_profile.analysis.advice.finding import Place
 from neuron_tools.profile.reader import Profile
 
+SHARED = 0.1
+"""Part of the late rank's time at a line that the others spend there, from which on it is common work."""
 _DEVICE = """
 SELECT coalesce(process_idx, 0) AS process, coalesce(source_file, '') AS file,
     coalesce(source_line, 0) AS line, any_value(layer) AS layer,
@@ -40,11 +42,13 @@ class LateLine:
         place: The line.
         excess_ns: Time it takes more there than on the other ranks.
         on_device: Whether the device's time is longer, else the host's.
+        is_shared: Whether the other ranks spend time there too: it is an uneven share of common work.
     """
 
     place: Place
     excess_ns: int
     on_device: bool
+    is_shared: bool = False
 
 
 def late_line(profile: Profile, processes: Sequence[int], late: int) -> LateLine | None:
@@ -55,25 +59,28 @@ def late_line(profile: Profile, processes: Sequence[int], late: int) -> LateLine
         late: The process that is late.
     """
     found = [
-        LateLine(place, excess_ns, on_device)
+        LateLine(place, excess_ns, on_device, is_shared)
         for query, on_device in ((_DEVICE, True), (_HOST, False))
-        for place, excess_ns in [_largest_excess(profile, query, processes, late)]
+        for place, excess_ns, is_shared in [_largest_excess(profile, query, processes, late)]
         if excess_ns > 0
     ]
     return max(found, key=lambda each: each.excess_ns, default=None)
 
 
-def _largest_excess(profile: Profile, query: str, processes: Sequence[int], late: int) -> tuple[Place, int]:
+def _largest_excess(
+    profile: Profile, query: str, processes: Sequence[int], late: int
+) -> tuple[Place, int, bool]:
     spent: defaultdict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     layers: dict[tuple[str, int], str] = {}
     for row in profile.query(query, [list(processes)]).to_pylist():
         key = (row["file"], row["line"])
         spent[key][row["process"]] = row["spent_ns"]
         layers.setdefault(key, row["layer"] or "")
-    best, most = Place(), 0
+    best, most, is_shared = Place(), 0, False
     for key, by_process in sorted(spent.items()):
         others = sorted(by_process.get(process, 0) for process in processes if process != late)
         excess = by_process.get(late, 0) - (others[len(others) // 2] if others else 0)
         if excess > most:
             best, most = Place(key[0], key[1], "", layers[key]), excess
-    return best, most
+            is_shared = by_process[late] - excess > SHARED * by_process[late]
+    return best, most, is_shared

@@ -85,6 +85,18 @@ class RankMeetings:
         """(meetings, ranks) each rank's own time before each meeting, since the one before of its own."""
         return self._work()[0]
 
+    def evened_work_ns(self, chosen: npt.NDArray[np.bool_] | None = None) -> Ints:
+        """(meetings, ranks) the work before each meeting, spread evenly over the ranks that take part.
+
+        Args:
+            chosen: (meetings,) those that this is about; all, if None. The others stay as they are.
+        """
+        work, present = self.work_ns(), self.ready_ns != ABSENT
+        mean = np.where(present, work, 0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+        wanted = present if chosen is None else present & chosen[:, None]
+        evened: Ints = np.where(wanted, np.rint(mean)[:, None].astype(np.int64), work)
+        return evened
+
     def gain_with(self, work_ns: Ints) -> int:
         """Nanoseconds by which the job would end earlier with other work between the meetings.
 

@@ -39,3 +39,10 @@ def test_ranks_that_take_no_part_do_not_count():
 @pytest.mark.parametrize("late", [0, 1, 2])
 def test_equal_ranks_have_nothing_to_gain(late):
     assert meetings([[100] * 3, [210] * 3, [320] * 3]).gain_without(late) == 0
+
+
+def test_evened_work_frees_half_of_what_two_ranks_wait():
+    job = meetings([[100, 160], [270, 330]])
+    assert job.evened_work_ns().tolist() == [[130, 130], [130, 130]]
+    assert job.gain_with(job.evened_work_ns()) == 2 * 30
+    assert job.evened_work_ns(np.array([True, False])).tolist() == [[130, 130], [100, 160]]

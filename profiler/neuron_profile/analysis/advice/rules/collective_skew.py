@@ -19,7 +19,8 @@ MINIMUM_MEETINGS = 2
 def find(context: Context) -> Iterator[Finding]:
     """A finding where the ranks would end a twentieth earlier if one of them were not late.
 
-    Stages of a pipeline come one after the other: `pipeline_bubbles` tells what they wait for.
+    Work at a line that the others' devices run too is spread evenly; other work is as long as theirs. Stages
+    of a pipeline come one after the other: `pipeline_bubbles` tells what they wait for.
     """
     meetings = rank_meetings(context.profile)
     if len(meetings) < MINIMUM_MEETINGS or meetings.have_messages:
@@ -27,13 +28,13 @@ def find(context: Context) -> Iterator[Finding]:
     lateness = meetings.lateness_ns()
     late = int(np.argmax(lateness))
     total_ns = int(meetings.end_ns.max()) - context.start_ns
+    rank = meetings.ranks[late]
+    line = late_line(context.profile, meetings.processes, meetings.processes[late])
     gain_ns = meetings.gain_without(late)
+    if line is not None and line.on_device and line.is_shared:
+        gain_ns = min(gain_ns, meetings.gain_with(meetings.evened_work_ns()))
     if gain_ns < MINIMUM_SHARE * total_ns:
         return
-    rank, line = (
-        meetings.ranks[late],
-        late_line(context.profile, meetings.processes, meetings.processes[late]),
-    )
     where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
     yield Finding(
         "collective_skew",

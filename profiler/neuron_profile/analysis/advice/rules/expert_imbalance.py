@@ -10,7 +10,7 @@ import numpy.typing as npt
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.late_lines import late_line
-from neuron_profile.analysis.rank_meetings import ABSENT, RankMeetings, rank_meetings
+from neuron_profile.analysis.rank_meetings import RankMeetings, rank_meetings
 from neuron_profile.reports.quantities import percent
 
 MINIMUM_SHARE = 0.05
@@ -29,7 +29,7 @@ def find(context: Context) -> Iterator[Finding]:
     uneven = _uneven_exchanges(meetings, work)
     if not uneven.any():
         return
-    evened = _evened(meetings, work, uneven)
+    evened = meetings.evened_work_ns(uneven)
     gain_ns, total_ns = meetings.gain_with(evened), int(meetings.end_ns.max()) - context.start_ns
     if gain_ns < MINIMUM_SHARE * total_ns:
         return
@@ -66,18 +66,6 @@ def _uneven_exchanges(meetings: RankMeetings, work: npt.NDArray[np.int64]) -> np
         group = int(meetings.group[row])
         found[row] = operation == _EXCHANGE and last.get(group) == _EXCHANGE
         last[group] = operation
-    mean = _evened(meetings, work, found).max(axis=1, initial=0)
+    mean = meetings.evened_work_ns(found).max(axis=1, initial=0)
     late: npt.NDArray[np.bool_] = work.max(axis=1, initial=0) > (1 + MINIMUM_EXCESS) * mean
     return np.logical_and(found, late)
-
-
-def _evened(
-    meetings: RankMeetings, work: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64]:
-    """(meetings, ranks) the work with that of experts spread evenly over the ranks of each exchange."""
-    present = meetings.ready_ns != ABSENT
-    mean = np.where(present, work, 0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    evened: npt.NDArray[np.int64] = np.where(
-        chosen[:, None] & present, np.rint(mean)[:, None].astype(np.int64), work
-    )
-    return evened

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuron_profile.analysis.advice.rules.expert_imbalance import _evened, _uneven_exchanges
+from neuron_profile.analysis.advice.rules.expert_imbalance import _uneven_exchanges
 from neuron_profile.analysis.rank_meetings import RankMeetings
 from tests.unit.neuron_profile.analysis.advice.test_rules_of_ranks import collectives, findings
 
@@ -48,7 +48,7 @@ def test_experts_run_between_two_exchanges_of_a_group():
 def test_evened_work_has_the_same_sum():
     job = meetings(["AllToAll", "AllToAll"], [[100, 100], [150, 210]])
     work = job.work_ns()
-    even = _evened(job, work, np.array([False, True]))
+    even = job.evened_work_ns(np.array([False, True]))
     assert even.sum() == work.sum()
     assert even[1, 0] == even[1, 1]
     assert job.gain_with(even) == (work[1].max() - work[1].min()) // 2
