@@ -18,7 +18,7 @@ from neuron_explorer.timeline.deltas import span_deltas
 from neuron_explorer.timeline.dependencies import dependency_chain
 from neuron_explorer.timeline.lit_spans import LitSpans
 from neuron_explorer.timeline.operation_engines import operation_engines
-from neuron_explorer.timeline.parameters import FARTHEST_NS, Parameters
+from neuron_explorer.timeline.parameters import FARTHEST_NS, MOST_TRACKS, Parameters
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
 from neuron_explorer.timeline.span_groups import SpanGroups, group_names
@@ -91,7 +91,7 @@ def _groups(profile: Profile, parameters: Parameters) -> dict[str, Any]:
 def _charged(profile: Profile, parameters: Parameters) -> pa.Table:
     """Charged time of tracks of operations; with `by` and `value`, of what is lit on them."""
     tracks = profile.tracks()
-    places = [place for place in parameters.places("tracks", len(tracks)) if is_charged(tracks[place])]
+    places = [place for place in _asked(profile, parameters) if is_charged(tracks[place])]
     by, value = parameters.text("by"), parameters.text("value")
     rows = {place: _LIT.rows(profile, by, value, tracks[place].table) for place in places} if by else None
     tiles = _CHARGED.tiles(profile, places, parameters.tile_range(), _origin(profile, parameters), rows)
@@ -106,8 +106,17 @@ def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
 def _places(profile: Profile, parameters: Parameters, *, of_counters: bool) -> list[int]:
     """The asked tracks of spans, or of counters: a page may not know yet what a capture has written."""
     tracks = profile.tracks()
-    asked = parameters.places("tracks", len(tracks))
+    asked = _asked(profile, parameters)
     return [place for place in asked if tracks[place].is_counter == of_counters]
+
+
+def _asked(profile: Profile, parameters: Parameters) -> list[int]:
+    """The asked tracks; of a profile that is being written those that it has just now: between two states of
+    its tables it may have fewer.
+    """
+    count = len(profile.tracks())
+    places = parameters.places("tracks", count if profile.complete else MOST_TRACKS)
+    return [place for place in places if place < count]
 
 
 def _origin(profile: Profile, parameters: Parameters) -> int:
@@ -116,7 +125,7 @@ def _origin(profile: Profile, parameters: Parameters) -> int:
 
 
 def _lit(profile: Profile, parameters: Parameters) -> pa.Table:
-    places = parameters.places("tracks", len(profile.tracks()))
+    places = _asked(profile, parameters)
     by, value = parameters.text("by"), parameters.text("value")
     return _LIT.tiles(profile, by, value, places, parameters.tile_range(), _origin(profile, parameters))
 
