@@ -25,7 +25,7 @@ def test_where_all_code_was_made_of_a_graph_it_is_shown():
 
 def test_the_text_of_code_without_a_file_is_told_once(tmp_path, monkeypatch):
     cell, lines = "<ipython-input-7-0>", ["x = 1\n"]
-    monkeypatch.setitem(linecache.cache, cell, (6, None, lines, cell))
+    monkeypatch.setattr(linecache, "cache", {cell: (6, None, lines, cell)})  # no cells of other tests
     writer = DefinitionsWriter(tmp_path)
     for number in (1, 2):
         writer.stack(number, [(cell, 1, "<module>"), (__file__, 3, "f")])
