@@ -316,11 +316,11 @@ def _path_parts(path: Any, kernels: Any) -> dict[str, float]:
 
 def _summary(path: str) -> dict[str, Any]:
     """Summary, advice and the other analyses of a profile, kernels loaded before."""
-    from neuron_profile.analysis import exposure_kernel
     from neuron_profile.analysis.advice.advise import advise
     from neuron_profile.analysis.analyses import run_analysis
     from neuron_profile.analysis.comparison.difference import compare
     from neuron_profile.analysis.overview import make_overview
+    from neuron_profile.analysis.time import exposure_kernel
     from neuron_tools import open_profile
     from neuron_tools.simulator import kernel
 
