@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,21 +60,18 @@ def generate_convolution(context: Context, group: Group) -> None:
     joined = joined_groups(context.core, window)
     if joined is not None:
         window = over_groups(window, joined)
-    form = _form(context, kernel, right, numbers, window)
-    if joined is not None and not joined.along_depth:
-        form = "pixels"
+    keeps_columns = joined is not None and not joined.along_depth
+    form = "pixels" if keeps_columns else _form(context, kernel, right, numbers, window)
     if form == "rows":
         window = by_rows(window)
     sizes = Sizes(window.groups, window.outputs, window.inputs * window.taps, window.column_elements)
-    left = _kernel(context, kernel, numbers, form)
+    left = _kernel(context, kernel, numbers, form, turns=joined is None or keeps_columns)
     if form == "pixels":
         right = turned_image(context, right, numbers, window, joined.count if joined else 1, hlo)
         sizes = joined_sizes(sizes, joined) if joined else sizes
         Matmul(context, group, left, right, sizes, hlo, joined).generate()
         return
-    if joined is not None:
-        left = replace(left, turned=False)
-    elif window.groups == 1:
+    if window.groups == 1 and joined is None:
         left = as_stored(context, left, sizes.depth, window.outputs)
     Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
 
@@ -88,17 +84,18 @@ def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, windo
     return quickest_form(context.core, window, image.dtype.byte_count, runs)
 
 
-def _kernel(context: Context, value: int, numbers: Numbers, form: str) -> Operand:
+def _kernel(context: Context, value: int, numbers: Numbers, form: str, *, turns: bool = True) -> Operand:
     """The kernel, turned where what is contracted lies closer together than the outputs.
 
-    All taps that have no partitions of their own are loaded together.
+    All taps that have no partitions of their own are loaded together. What goes to the diagonal of several
+    groups is loaded to its partitions as it is, and never `turns`.
     """
     dims = dict(zip(numbers["kernel"], context.plan.views.layout(value).dims))
     *outer, row = sorted((name for name in dims if name.isdigit()), key=int) or ("",)
     apart = {"": (), "rows": outer}.get(form, (*outer, row))
     contracted = [factor for name in ("i", *apart) for factor in dims.get(name, ())]
     taps = [factor for name in (*outer, row) if name not in apart for factor in dims.get(name, ())]
-    turned = form != "rows" and _least_stride(contracted) < _least_stride(dims["o"])
+    turned = turns and form != "rows" and _least_stride(contracted) < _least_stride(dims["o"])
     run = neighbours([*taps, *(contracted if turned else dims["o"])])
     return _operand(context, value, turned=turned, run=run)
 
