@@ -72,6 +72,8 @@ def _find_program(name: str) -> Path:
         )
     if name.endswith(".py"):
         raise UsageError(f"The script {name} does not exist.")
+    if name.endswith(NOTEBOOK_SUFFIX):
+        raise UsageError(f"The notebook {name} does not exist.")
     raise UsageError(f"The command '{name}' was not found: check its spelling, or give its full path.")
 
 

@@ -60,6 +60,7 @@ def test_other_programs_have_no_interpreter() -> None:
         ([], "No command to capture: write it after --"),
         (["no-such-program"], "The command 'no-such-program' was not found"),
         (["missing.py"], "The script missing.py does not exist."),
+        (["missing.ipynb"], "The notebook missing.ipynb does not exist."),
         ([sys.executable, "missing.py"], "The script missing.py does not exist."),
         (["."], ". is a folder, not a command."),
         ([sys.executable, "."], ". is a folder without __main__.py"),
