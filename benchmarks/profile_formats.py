@@ -21,7 +21,7 @@ from benchmarks import kineto_trace, synthetic_profile
 from benchmarks.figures import Figure, Peer, Target
 
 HTA = "HolisticTraceAnalysis==0.5.0"
-SPEED_TARGET, MEMORY_TARGET = Target(">=", 10), Target("<=", 1 / 3)
+SPEED_TARGET, MEMORY_TARGET = Target(">=", 10), Target("<=", 0.3)
 LONG_MEMORY_TARGET = Target("<=", 2048)
 EXPORT_TARGET = Target(">=", 1_000_000, "compiled")
 EVENTS, QUICK_EVENTS = 1_000_000, 200_000

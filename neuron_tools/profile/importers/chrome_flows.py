@@ -86,6 +86,7 @@ class FlowEvents:
             parts.append((own[chosen], *columns))
         parts = parts or [(lanes[:0], *(np.zeros(0, np.int64) for _ in range(3)))]
         own, ids, starts, ends = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts.clear()
         order = np.lexsort((-ends, starts, own))
         own, ids, starts, ends = own[order], ids[order], starts[order], ends[order]
         places = {

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_tools.profile.importers.dialect import Dialect
+from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.json_text import loads
@@ -88,13 +89,11 @@ class ChromeLayout:
             codes = self._texts.encode(numbers)
             pairs = {pair: self._counter_name(*pair) for pair in set(zip(name.tolist(), codes.tolist()))}
             name = np.array([pairs[pair] for pair in zip(name.tolist(), codes.tolist())], np.int64)
-        _, own = np.unique(np.column_stack([pid, name, which]), axis=0, return_inverse=True)
-        own = own.reshape(-1)
-        _, first = np.unique(own, return_index=True)
+        different, own = distinct_rows(pid, name, which)
         texts = self._texts.texts
         lanes = [
-            self._lanes.number(_LaneKey("counter", texts[pid[row]], texts[name[row]], texts[which[row]]))
-            for row in first.tolist()
+            self._lanes.number(_LaneKey("counter", *(texts[code] for code in codes)))
+            for codes in different.tolist()
         ]
         return np.array(lanes, np.int64)[own]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.json_scan import Int64Array
 
@@ -80,7 +81,7 @@ class KernelPlaces:
 
     def _add_threads(self, rows: JsonRows) -> None:
         pids, tids = rows.spelled("pid"), rows.spelled("tid")
-        found = np.unique(np.column_stack((_codes(pids), _codes(tids))), axis=0)
+        found, _ = distinct_rows(_codes(pids), _codes(tids))
         process_of, thread_of = pids.dictionary.to_pylist(), tids.dictionary.to_pylist()
         self._threads.update(
             (process_of[pid], thread_of[tid]) for pid, tid in found.tolist() if pid >= 0 and tid >= 0
@@ -88,8 +89,8 @@ class KernelPlaces:
 
     def _add_work(self, rows: JsonRows, devices: pa.Array) -> None:
         pids, tids = rows.spelled("pid"), rows.spelled("tid")
-        columns = (_codes(pids), _codes(tids), devices.fill_null(_UNKNOWN).to_numpy(zero_copy_only=False))
-        found = np.unique(np.column_stack(columns), axis=0)
+        known = devices.fill_null(_UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
+        found, _ = distinct_rows(_codes(pids), _codes(tids), known)
         process_of, thread_of = pids.dictionary.to_pylist(), tids.dictionary.to_pylist()
         for pid, tid, device in found.tolist():
             if pid >= 0 and tid >= 0 and _UNKNOWN <= device < _MOST_DEVICES:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import LANE, Process, Recording, Track
@@ -74,14 +75,11 @@ class Lanes:
         self, processes: Int64Array, devices: Int64Array, numbers: Int64Array, name: str | None = None
     ) -> pa.Array:
         """Lane of each row of a table of device work."""
-        return _each(
-            np.column_stack([processes, devices, numbers]),
-            lambda key: self.stream(key[0], key[1], key[2], name),
-        )
+        return _each((processes, devices, numbers), lambda key: self.stream(key[0], key[1], key[2], name))
 
     def threads(self, processes: Int64Array, numbers: Int64Array) -> pa.Array:
         """Lane of each row of a table of host calls."""
-        return _each(np.column_stack([processes, numbers]), lambda key: self.thread(key[0], key[1]))
+        return _each((processes, numbers), lambda key: self.thread(key[0], key[1]))
 
     def add_spans(self, columns: dict[str, Any]) -> None:
         """Stages spans, numbered in the order in which they come."""
@@ -120,8 +118,8 @@ class Lanes:
         return Track(owner, title, "stream", parent, device, number, sort_index=number)
 
 
-def _each(keys: Int64Array, lane_of: Callable[[list[int]], int]) -> pa.Array:
+def _each(keys: tuple[Int64Array, ...], lane_of: Callable[[list[int]], int]) -> pa.Array:
     """Lane of each row of keys, asked once per different row; int32."""
-    different, places = np.unique(keys, axis=0, return_inverse=True)
+    different, places = distinct_rows(*keys)
     lanes = np.array([lane_of(key) for key in different.tolist()], np.int32)
-    return pa.array(lanes[places.reshape(-1)])
+    return pa.array(lanes[places])
