@@ -76,8 +76,9 @@ class NumpyAdapter:
             value[...] = array
 
     def result(self, array: Array, dtype: DType, example: Any) -> Any:
-        """The elements as a NumPy array of their own."""
-        return np.array(array).view(host_dtype(dtype)) if dtype.packed > 1 else np.array(array)
+        """The elements as a NumPy array of their own: the given one where it is nobody else's."""
+        own = array if array.flags.owndata else np.array(array)
+        return own.view(host_dtype(dtype)) if dtype.packed > 1 else own
 
     def empty(self, shape: tuple[int, ...], dtype: DType, example: Any) -> Any:
         """Zeros."""

@@ -1,0 +1,88 @@
+"""Large random arrays in files: what a test draws in float64 and rounds at once need not lie in memory.
+
+A test that draws a billion numbers and keeps them as bfloat16 needs four times their final size for a
+moment. The drawn array lies in a file without a name here, which the system writes out where memory is
+short. Numbers and their order are NumPy's own: the file is filled piece by piece from the same stream.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+SMALLEST_BYTES = 1 << 28
+"""Smaller arrays are drawn as always."""
+_PIECE = 1 << 22
+_new_generator = np.random.default_rng
+
+
+def install() -> None:
+    """Let NumPy's generators draw large arrays into files, in this process."""
+    for name in ("rand", "randn"):
+        setattr(np.random, name, _by_extents(getattr(np.random, name)))
+    for name in ("normal", "uniform"):
+        setattr(np.random, name, _by_parameters(getattr(np.random, name)))
+    np.random.default_rng = default_rng
+
+
+class FileGenerator(np.random.Generator):
+    """NumPy's generator, whose large arrays lie in files."""
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Normal draws, as NumPy's."""
+        return _by_parameters(super().normal)(loc, scale, size)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """Uniform draws, as NumPy's."""
+        return _by_parameters(super().uniform)(low, high, size)
+
+
+def default_rng(seed: Any = None) -> np.random.Generator:
+    """NumPy's `default_rng`, with large arrays in files."""
+    made = _new_generator(seed)
+    return made if made is seed else FileGenerator(made.bit_generator)
+
+
+def _by_extents(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """A function like `np.random.randn`."""
+
+    def drawn(*extents: int) -> Any:
+        return _in_file(extents, draw) if _is_large(extents) else draw(*extents)
+
+    return drawn
+
+
+def _by_parameters(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """A function like `np.random.normal`: two parameters and a shape."""
+
+    def drawn(*arguments: Any, **keywords: Any) -> Any:
+        given = (*arguments[:2], *(value for name, value in keywords.items() if name != "size"))
+        size = arguments[2] if len(arguments) > 2 else keywords.get("size")
+        shape = () if size is None else tuple(size) if np.iterable(size) else (size,)
+        if any(np.ndim(parameter) for parameter in given) or not _is_large(shape):
+            return draw(*arguments, **keywords)
+        return _in_file(shape, lambda count: draw(*arguments[:2], **{**keywords, "size": count}))
+
+    return drawn
+
+
+def _is_large(shape: tuple[int, ...]) -> bool:
+    return np.dtype(np.float64).itemsize * prod(shape) >= SMALLEST_BYTES
+
+
+def _in_file(shape: tuple[int, ...], draw: Callable[[int], Array]) -> Array:
+    """A float64 array in a file, filled by calls of `draw(count)`."""
+    with tempfile.TemporaryFile() as file:
+        array = np.asarray(np.memmap(file, np.float64, "w+", shape=shape))
+    row = array.reshape(-1)
+    for start in range(0, row.size, _PIECE):
+        part = row[start : start + _PIECE]
+        part[...] = draw(part.size)
+    return array
