@@ -9,6 +9,7 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -152,7 +153,7 @@ class Buffer:
     def widen(self) -> None:
         """Store an argument's narrow floats as `element` from now on, on all cores: it is written."""
         if self.narrow:
-            wide = self.data.astype(self.element)
+            wide = as_element(self.data, self.element)
             for known in (self, *self.peers):
                 known._data, known.narrow = wide, False
 

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import ALL, DType, as_dtype, find_dtype
 
 Array = npt.NDArray[Any]
@@ -45,7 +46,7 @@ def unpack(array: Array, dtype: DType) -> Array:
         shifts = np.arange(dtype.packed, dtype=raw.dtype) * np.array(bits, raw.dtype)
         codes = (raw[..., None] >> shifts) & np.array((1 << bits) - 1, raw.dtype)
         values = codes.astype(np.uint8).view(dtype.element).reshape(*raw.shape[:-1], -1)
-    return np.asarray(values.astype(np.float32))
+    return as_element(values, np.dtype(np.float32))
 
 
 def pack(values: Array, dtype: DType) -> Array:
@@ -63,7 +64,7 @@ def pack(values: Array, dtype: DType) -> Array:
             f"{dtype} packs {dtype.packed} neighbours: the last dimension of {values.shape} must be a "
             f"multiple of {dtype.packed}."
         )
-    elements = np.ascontiguousarray(values, np.float32).astype(dtype.element)
+    elements = as_element(np.ascontiguousarray(values, np.float32), dtype.element)
     if dtype.element.itemsize * dtype.packed == dtype.itemsize:
         return elements.view(host_dtype(dtype))
     bits = 8 * dtype.itemsize // dtype.packed
@@ -89,7 +90,7 @@ def static_cast(value: Any, dtype: Any) -> Array:
         return array
     if held is not None and held.packed > 1:
         array = unpack(array, held)
-    return pack(array, wanted) if wanted.packed > 1 else array.astype(wanted.dtype)
+    return pack(array, wanted) if wanted.packed > 1 else as_element(array, wanted.dtype)
 
 
 def allclose(first: Any, second: Any, rtol: float = 1e-5, atol: float = 1e-8, **_options: Any) -> bool:

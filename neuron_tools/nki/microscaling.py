@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def unpacked(packed: Array, dtype: DType) -> Array:
     if dtype.element == np.dtype(ml_dtypes.float4_e2m1fn):
         bits = np.ascontiguousarray(packed).view(np.uint8).reshape(*packed.shape, 2)
         nibbles = np.stack([bits & 15, bits >> 4], axis=-1).reshape(*packed.shape, 4)
-        return np.asarray(nibbles.astype(np.uint8).view(dtype.element).astype(np.float32))
+        return as_element(nibbles.astype(np.uint8).view(dtype.element), np.dtype(np.float32))
     raw = np.ascontiguousarray(packed).view(np.uint8).reshape(*packed.shape, 4)
-    return np.asarray(raw.view(dtype.element).astype(np.float32))
+    return as_element(raw.view(dtype.element), np.dtype(np.float32))
 
 
 def dequantized(data: NkiTensor, scale: NkiTensor) -> Array:
@@ -67,7 +68,7 @@ def quantized(values: Array, dtype: DType) -> tuple[Array, Array]:
     exponents = np.clip(exponent + BIAS, 0, 254).astype(np.uint8)
     factor = np.exp2(exponents.astype(np.float32) - BIAS)[:, None, :, None]
     limit = np.float32(ml_dtypes.finfo(dtype.element).max)
-    scaled = np.clip(groups / factor, -limit, limit).astype(dtype.element)
+    scaled = as_element(np.clip(groups / factor, -limit, limit), dtype.element)
     raw = scaled.reshape(partitions, width // 4, 4).view(np.uint8)
     if dtype.element == np.dtype(ml_dtypes.float4_e2m1fn):
         pairs = (raw[..., 0::2] & 15) | (raw[..., 1::2] << 4)

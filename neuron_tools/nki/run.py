@@ -19,6 +19,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
 from neuron_tools.nki.buffer import Buffer
+from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.core_race import SharedBuffer, check_cores
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, TracingError
@@ -203,7 +204,7 @@ class _Inputs:
     def write_back(self) -> None:
         """Give arguments that the kernel wrote into their new values."""
         for storage, value, adapter in self.storages:
-            narrow = storage.data.astype(storage.dtype.dtype, copy=False)
+            narrow = as_element(storage.data, storage.dtype.dtype)
             adapter.update(value, narrow.reshape(storage.shape))
 
 
@@ -220,7 +221,7 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
                     returning_line(launch.function),
                 )
             if launch.values:
-                narrow = value.array.astype(value.dtype.dtype, copy=False)
+                narrow = as_element(value.array, value.dtype.dtype)
                 return adapter.result(narrow, value.dtype, inputs.example)
             return adapter.empty(value.shape, value.dtype, inputs.example)
         if isinstance(value, (tuple, list)):

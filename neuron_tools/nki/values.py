@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki import dtypes
+from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tracer import OF_THREAD
@@ -19,26 +20,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _FLOAT32 = np.dtype(np.float32)
-_BFLOAT16 = dtypes.bfloat16.dtype
 _TF32_MASK = np.uint32(0xFFFFE000)
 
 
 def single(view: NkiTensor) -> Array:
     """The operand as fp32: the storage itself where it is fp32, a converted copy otherwise."""
-    array = view.array
-    if array.dtype == _FLOAT32:
-        return array
-    if array.dtype == _BFLOAT16:
-        return widen(array)
-    return array.astype(_FLOAT32)
-
-
-def widen(array: Array) -> Array:
-    """bf16 to fp32: the same bits in the upper half."""
-    bits = array.view(np.uint16).astype(np.uint32)
-    bits <<= np.uint32(16)
-    wide: Array = bits.view(np.float32)
-    return wide
+    return as_element(view.array, _FLOAT32)
 
 
 def exact(view: NkiTensor) -> Array:
@@ -78,7 +65,7 @@ def cast(values: Array, dtype: DType) -> Array:
     if dtype is dtypes.bool_:
         return values != 0
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(storage)
+        return as_element(values, storage)
 
 
 def write(view: NkiTensor, values: Any) -> None:
