@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -108,8 +109,14 @@ class TileArithmetic(View):
     # What Python itself would have to know of the elements
 
     def __bool__(self) -> bool:
-        if getattr(self, "size", 0) == 1:
-            raise _unknown("whether a tensor of one element is true")
+        """Whether there is a tensor, as for any object: `if weights:` asks whether they are given.
+
+        Raises:
+            NkiValidationError: It is one element, picked out of a tensor or computed: its value is asked for.
+        """
+        storage = self.storage  # None: a result that nothing has stored yet
+        if prod(self._shape) == 1 and (storage is None or prod(storage.shape) > 1):
+            raise _unknown("whether an element is true")
         return True
 
     def __int__(self) -> int:

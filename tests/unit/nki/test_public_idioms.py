@@ -10,7 +10,7 @@ import pytest
 
 from neuron_tools.compat.nki import isa as nisa
 from neuron_tools.compat.nki import language as nl
-from neuron_tools.nki.errors import OutOfBoundsError
+from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.host_arrays import allclose, host_dtype, static_cast
 from tests.unit.nki.kernels import floats, on_chip, run_raw, tile, to_hbm
 
@@ -59,6 +59,28 @@ def test_integers_of_a_present_loop_grow():
         return to_hbm(on_chip(x))
 
     run_raw(kernel, A)
+
+
+def test_a_tensor_of_one_element_is_there():
+    def kernel(x, index=None):
+        assert index
+        assert tile((1, 1), nl.float32)
+        return to_hbm(on_chip(x))
+
+    run_raw(kernel, A, np.zeros((1, 1), np.int32))
+
+
+@pytest.mark.parametrize(
+    "value", [lambda x: x[0, 0], lambda x: x[0:1, 0:1], lambda x: OLDER.load(x[0, 0]) > 0]
+)
+def test_whether_an_element_is_true_is_refused_at_the_line(value):
+    def kernel(x):
+        if value(x):
+            return to_hbm(on_chip(x))
+        return None
+
+    with pytest.raises(NkiValidationError, match=r"test_public_idioms.*whether an element is true"):
+        run_raw(kernel, A, older=True)
 
 
 def far_row(index: int = 100000) -> Any:
