@@ -108,9 +108,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def _may_pass_rounded(error: BaseException) -> bool:
-    """Whether a case may pass with the other rounding."""
-    lacks_memory = isinstance(error, MemoryError) or "Unable to allocate" in str(error)
-    return type(error).__name__ == "ValidationException" or lacks_memory
+    """Whether a case may pass with the other rounding: its values differ, or its kernel lacks memory."""
+    lacks_memory = "llocate" in str(error)  # as NumPy and PyTorch say it
+    return type(error).__name__ == ("InferenceException" if lacks_memory else "ValidationException")
 
 
 def _let_go(error: BaseException | None) -> None:
