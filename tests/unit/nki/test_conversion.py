@@ -19,7 +19,7 @@ WIDER = (np.float32, np.float16, ml_dtypes.bfloat16)
 
 def bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array's bits, with one pattern for every NaN."""
-    raw = array.view(f"u{array.dtype.itemsize}").copy()
+    raw: npt.NDArray[Any] = array.view(f"u{array.dtype.itemsize}").copy()
     raw[np.isnan(array.astype(np.float32))] = 0x7F
     return raw
 
