@@ -112,12 +112,16 @@ class TileArithmetic(View):
         """Whether there is a tensor, as for any object: `if weights:` asks whether they are given.
 
         Raises:
-            NkiValidationError: It is one element, picked out of a tensor or computed: its value is asked for.
+            NkiValidationError: It has one element and is no argument of the kernel: its value is asked for.
         """
-        storage = self.storage  # None: a result that nothing has stored yet
-        if prod(self._shape) == 1 and (storage is None or prod(storage.shape) > 1):
+        if prod(self._shape) == 1 and not self._is_argument():
             raise _unknown("whether an element is true")
         return True
+
+    def _is_argument(self) -> bool:
+        """Whether it is a whole argument of the kernel, not an element that was picked out of one."""
+        storage = self.storage  # None: a result that nothing has stored yet
+        return storage is not None and storage.kind == "input" and prod(storage.shape) == 1
 
     def __int__(self) -> int:
         raise _unknown("a tensor as an int")
