@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.time.exposure import Spans
+from neuron_profile.analysis.time.pieces_kernel import lay_out
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,10 +46,10 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Parts of intervals: how long each key has of an interval; by interval, then key."""
+    """Parts of intervals: how long each span has of an interval."""
 
     interval: Ints
-    key: Ints
+    span: Ints
     length_ns: Floats
 
 
@@ -58,8 +59,8 @@ class Division:
 
     Attributes:
         moments: All starts and ends in ns, ascending.
-        interval, span, length_ns: Of each part: the interval between neighbouring moments, the span, counted
-            over all tiers, and what it has of the interval.
+        interval, span, length_ns: Of each part: the interval between neighbouring moments, ascending, the
+            span, counted over all tiers, and what it has of the interval.
     """
 
     moments: Ints
@@ -91,9 +92,11 @@ def divide(tiers: Sequence[Spans]) -> Division:
         free &= ~mine
         taken += count
     interval, span, length = (
-        np.concatenate([getattr(parts, name) for parts in found]) for name in ("interval", "key", "length_ns")
+        np.concatenate([getattr(parts, name) for parts in found])
+        for name in ("interval", "span", "length_ns")
     )
-    return Division(moments, interval, span, length)
+    order = np.argsort(interval, kind="stable")
+    return Division(moments, interval[order], span[order], length[order])
 
 
 def pieces_of(division: Division, keys: Ints) -> Pieces:
@@ -102,7 +105,12 @@ def pieces_of(division: Division, keys: Ints) -> Pieces:
     Args:
         keys: What each span is charged to, over all tiers, (spans,).
     """
-    return _laid_out(division.moments, _summed(division.interval, keys[division.span], division.length_ns))
+    parts = len(division.span)
+    start, end, owner = np.empty(parts), np.empty(parts), np.empty(parts, np.int64)
+    count = lay_out(
+        division.moments, division.interval, keys[division.span], division.length_ns, start, end, owner
+    )
+    return Pieces(start[:count], end[:count], owner[:count])
 
 
 def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
@@ -110,51 +118,21 @@ def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
     return np.cumsum(change)[:-1]
 
 
-def _parts(first: Ints, last: Ints, key: Ints, mine: npt.NDArray[np.bool_], share_ns: Floats) -> _Parts:
+def _parts(first: Ints, last: Ints, span: Ints, mine: npt.NDArray[np.bool_], share_ns: Floats) -> _Parts:
     """What each span of a tier has of the intervals that are the tier's."""
     intervals = np.flatnonzero(mine)
     before = np.concatenate([[0], np.cumsum(mine)])
     begin, count = before[first], before[last] - before[first]
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     interval = intervals[np.repeat(begin, count) + offset]
-    return _Parts(interval, np.repeat(key, count), share_ns[interval])
+    return _Parts(interval, np.repeat(span, count), share_ns[interval])
 
 
-def _summed(group: Ints, key: Ints, length_ns: Floats) -> _Parts:
-    """Lengths of equal groups and keys as one."""
-    least = int(key.min(initial=0))
-    both = group * (int(key.max(initial=0)) - least + 1) + (key - least)
-    order = np.argsort(both, kind="stable")  # in runs already: a ninth of what two keys take
-    group, key, length_ns = group[order], key[order], length_ns[order]
-    opens = np.flatnonzero(_changes(both[order]))
-    sums = np.add.reduceat(length_ns, opens) if len(opens) else length_ns
-    return _Parts(group[opens], key[opens], sums)
-
-
-def _changes(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _changes(values: Ints) -> npt.NDArray[np.bool_]:
     """Whether each value differs from the one before it; the first does."""
     changed = np.ones(len(values), bool)
     changed[1:] = values[1:] != values[:-1]
     return changed
-
-
-def _laid_out(moments: Ints, parts: _Parts) -> Pieces:
-    """Parts behind each other; intervals in a row that the same keys share are divided as one."""
-    if not len(parts.key):
-        return _none()
-    interval = parts.interval[_changes(parts.interval)]
-    alike = np.add.reduceat(_hashed(parts.key), np.flatnonzero(_changes(parts.interval)))
-    opens = _changes(alike) | (np.diff(interval, prepend=interval[0] - 2) != 1)
-    stretch = np.cumsum(opens) - 1
-    starts = moments[interval[opens]].astype(np.float64)
-    place = np.cumsum(_changes(parts.interval)) - 1
-    shared = _summed(stretch[place], parts.key, parts.length_ns)
-    length = shared.length_ns
-    until = np.cumsum(length)
-    first = np.flatnonzero(_changes(shared.interval))
-    within = until - np.repeat((until - length)[first], np.diff(np.append(first, len(length))))
-    end = starts[shared.interval] + within
-    return merged(Pieces(end - length, end, shared.key))
 
 
 def merged(pieces: Pieces) -> Pieces:
@@ -189,16 +167,3 @@ def divided(pieces: Pieces, mixtures: Sequence[tuple[Ints, Floats]], first: int)
     start, length = (np.repeat(each, count) for each in (pieces.start_ns, pieces.end_ns - pieces.start_ns))
     key = np.where(np.repeat(mixed, count) < 0, np.repeat(pieces.key, count), keys[at])
     return merged(Pieces(start + length * (ends[at] - shares[at]), start + length * ends[at], key))
-
-
-def _hashed(keys: Ints) -> npt.NDArray[np.uint64]:
-    """A number for each key, so that sums tell sets of keys apart."""
-    mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    hashed: npt.NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(32))
-    return hashed
-
-
-def _none() -> Pieces:
-    return Pieces(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
