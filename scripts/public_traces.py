@@ -166,6 +166,19 @@ def count_ascend(path: Path) -> Rows:
     return Rows(sum(spans), sum(samples))
 
 
+def count_rpd(path: Path) -> Rows:
+    """Operations and calls in a database of ROCm Profile Data; what was watched."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content(path))
+        file.flush()
+        with closing(sqlite3.connect(f"file:{file.name}?mode=ro", uri=True)) as database:
+            operations, calls, watched = (
+                database.execute(f"SELECT count(start) FROM rocpd_{name}").fetchone()[0]
+                for name in ("op", "api", "monitor")
+            )
+    return Rows(operations + calls, watched)
+
+
 class PlainPickle(pickle.Unpickler):
     """Loads lists, dictionaries, texts and numbers alone."""
 
@@ -290,6 +303,7 @@ COUNTERS: dict[str, Callable[[Path], Rows]] = {
     "execution trace": count_execution_trace,
     "Ascend database": count_ascend,
     "Nsight Systems SQLite": count_nsys,
+    "ROCm Profile Data": count_rpd,
     "XPlane": count_xplane,
     "Perfetto": count_perfetto,
 }

@@ -20,7 +20,8 @@ from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
-from neuron_tools.profile.importers.sqlite_texts import SqliteTexts
+from neuron_tools.profile.importers.sqlite_lookup import SqliteLookup
+from neuron_tools.profile.importers.sqlite_rows import timed_rows, warn_of_unread_tables
 
 NAME = "Ascend profiler database"
 NO_CONNECTION = (1 << 32) - 1
@@ -69,8 +70,8 @@ class _Reader:
     def __init__(self, database: SqliteFile, recording: Recording) -> None:
         self._database = database
         self._recording = recording
-        self._texts = SqliteTexts(database, "STRING_IDS", "id", "value")
-        self._kinds = SqliteTexts(database, "ENUM_API_TYPE", "id", "name")
+        self._texts = SqliteLookup(database, "STRING_IDS", "id", texts=["value"])
+        self._kinds = SqliteLookup(database, "ENUM_API_TYPE", "id", texts=["name"])
         self._lanes = Lanes(recording, lambda device: f"NPU {device}")
         self._process = self._owner()
 
@@ -79,7 +80,7 @@ class _Reader:
         names = self._names_of_tasks()
         columns = ["startNs", "endNs", "deviceId", "streamId", "connectionId", "globalTaskId", "taskType"]
         for batch in self._database.batches(_TASKS, columns, ()):
-            rows = self._timed(batch, _TASKS)
+            rows = timed_rows(batch, "startNs", _TASKS, self._recording)
             if rows.num_rows:
                 self._stage_tasks(rows, names)
 
@@ -88,7 +89,7 @@ class _Reader:
         device = self._only_device()
         columns = ["startNs", "endNs", "connectionId", "opName", "groupName", "count"]
         for batch in self._database.batches(_OPERATIONS, [*columns, "deviceId", "algType"], ()):
-            rows = self._timed(batch, _OPERATIONS)
+            rows = timed_rows(batch, "startNs", _OPERATIONS, self._recording)
             if not rows.num_rows:
                 continue
             devices, groups = _small(rows["deviceId"], device), _small(rows["groupName"], 0)
@@ -103,14 +104,14 @@ class _Reader:
         columns = ["startNs", "endNs", "globalTid", "connectionId", "name", "message", "type"]
         columns += ["sequenceNumber", "fwdThreadId", "inputShapes"]
         for batch in self._database.batches(table, columns, ()):
-            rows = self._timed(batch, table)
+            rows = timed_rows(batch, "startNs", table, self._recording)
             if rows.num_rows:
                 self._stage_calls(rows, table, category)
 
     def add_steps(self) -> None:
         """Stages the steps as torch.profiler calls them."""
         for batch in self._database.batches("STEP_TIME", ["startNs", "endNs", "id"], ()):
-            rows = self._timed(batch, "STEP_TIME")
+            rows = timed_rows(batch, "startNs", "STEP_TIME", self._recording)
             if rows.num_rows:
                 lane = self._lanes.thread(self._process, NO_NUMBER, "steps")
                 names = pc.binary_join_element_wise(
@@ -135,22 +136,8 @@ class _Reader:
         if len(ranks) == 1 and 0 <= ranks[0] < _MOST_NUMBER:
             self._recording.rank = ranks[0]
         read_tables = {*_TIMED, *(table for table, _ in _COUNTERS), "SESSION_TIME_INFO", "OP_MEMORY"}
-        left = [
-            table
-            for table, columns in sorted(self._database.columns.items())
-            if table not in read_tables
-            and columns & {"startNs", "timestampNs", "timestamp"}
-            and self._database.count(table)
-        ]
-        if left:
-            self._recording.warn(f"Tables that are not read were left out: {', '.join(left)}.")
-
-    def _timed(self, batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-        is_timed = batch["startNs"].is_valid()
-        missing = batch.num_rows - (pc.sum(is_timed).as_py() or 0)
-        if missing:
-            self._recording.warn(f"Rows of {table} without a time were left out.", count=missing)
-        return batch.filter(is_timed)
+        stamps = ("startNs", "timestampNs", "timestamp")
+        warn_of_unread_tables(self._database, self._recording, read_tables, stamps)
 
     def _names_of_tasks(self) -> dict[str, dict[int, int]]:
         """Number of the name of each task, by the table that has it."""

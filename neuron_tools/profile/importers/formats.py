@@ -8,11 +8,12 @@ from neuron_tools.doors import Door
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.recording import Recording
+from neuron_tools.profile.importers.refused import refusal
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _MODULES = (
-    "device_json", "kineto", "execution_trace", "rocprofiler", "memory_timeline", "speedscope", "xla_trace",
-    "chrome", "memory_snapshot", "pprof", "xplane", "perfetto", "sqlite_trace", "rocprof_csv",
+    "device_json", "kineto", "execution_trace", "rocprofiler", "memory_timeline", "speedscope", "cpuprofile",
+    "xla_trace", "chrome", "memory_snapshot", "pprof", "xplane", "perfetto", "sqlite_trace", "rocprof_csv",
     "monitor_lines",
 )  # fmt: skip
 """In the order in which they are asked: producers with marks of their own before the general format."""
@@ -61,7 +62,7 @@ def recognise(file: TraceFile) -> TraceFormat:
     for candidate in formats():
         if candidate.recognise(head):
             return candidate
-    raise TraceError(f"{file.path} is in no known format. {_known()}")
+    raise TraceError(refusal(file) or f"{file.path} is in no known format. {_known()}")
 
 
 def _known() -> str:

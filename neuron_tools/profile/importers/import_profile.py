@@ -17,6 +17,7 @@ from neuron_tools.profile.importers.clocks import relate
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.formats import recognise
 from neuron_tools.profile.importers.recording import Recording
+from neuron_tools.profile.importers.refused import folder_refusal
 from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.store import layout
 from neuron_tools.profile.writer import ProfileWriter
@@ -112,7 +113,7 @@ def _read(path: Path, folder: Path, *, is_alone: bool, with_arguments: bool) -> 
         recording.finish()
         return recording
     if path.is_dir():
-        raise TraceError(f"{path} is a folder without Parquet tables: name its trace files one by one.")
+        raise TraceError(folder_refusal(path))
     file = TraceFile(path)
     found = recognise(file)
     recording = Recording(path, found.NAME, folder, with_arguments=with_arguments)

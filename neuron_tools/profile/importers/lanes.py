@@ -53,8 +53,8 @@ class Lanes:
         return list(self._device_tracks)
 
     def thread(self, process: int, number: int, name: str | None = None) -> int:
-        """Lane of a thread of the host."""
-        return self._lane(("thread", process, number), lambda: self._thread(process, number, name))
+        """Lane of a thread of the host, or of one of the lines that it is drawn on."""
+        return self._lane(("thread", process, number, name), lambda: self._thread(process, number, name))
 
     def stream(self, process: int, device: int, number: int, name: str | None = None) -> int:
         """Lane of a stream, queue or copy engine of a device."""

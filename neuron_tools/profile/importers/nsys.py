@@ -17,24 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.profile.importers.devices import stage_devices
+from neuron_tools.profile.importers.emitted_operators import operators_of_ranges
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
-from neuron_tools.profile.importers.sqlite_texts import SqliteTexts
+from neuron_tools.profile.importers.sqlite_lookup import SqliteLookup
+from neuron_tools.profile.importers.sqlite_rows import timed_rows, warn_of_unread_tables
 
 NAME = "Nsight Systems"
 _PID_SHIFT, _NUMBER_MASK = 24, 0xFFFFFF
 _MOST_DEVICES = 1 << 10
 _NVTX_RANGES = (34, 37, 59, 60, 65, 70, 71)
 """Marks, and ranges by push and pop or by start and end: of NVTX and of its text files."""
-_OPERATOR = (
-    r"^(?P<name>[^,]+?)(?:, seq = (?P<sequence>\d{1,18}))?, op_id = (?P<number>\d{1,18})"
-    r"(?:, sizes = (?P<sizes>.*))?$"
-)
-"""What torch.autograd.profiler.emit_nvtx calls an operator's range."""
 _COPY_KINDS = {
     1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
     10: "PtoP", 11: "Unified HtoD", 12: "Unified DtoH", 13: "Unified DtoD",
@@ -117,7 +114,7 @@ class _Reader:
     def __init__(self, database: SqliteFile, recording: Recording) -> None:
         self._database = database
         self._recording = recording
-        self._texts = SqliteTexts(database, "StringIds", "id", "value")
+        self._texts = SqliteLookup(database, "StringIds", "id", texts=["value"])
         self._lanes = Lanes(recording, lambda device: f"GPU {device}")
         self._process_names = self._named_processes()
         self._only_process = self._caller()
@@ -127,13 +124,13 @@ class _Reader:
         integers = ["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId"]
         columns = [*integers, *work.columns, *work.names]
         for batch in self._database.batches(table, columns, ()):
-            self._stage_work(self._timed(batch, table), work)
+            self._stage_work(timed_rows(batch, "start", table, self._recording), work)
 
     def add_calls(self, table: str, category: str) -> None:
         """Stages what threads of the host did."""
         integers = ["start", "end", "globalTid", "correlationId", "nameId", "textId", "eventType"]
         for batch in self._database.batches(table, integers, ["text"]):
-            timed = self._timed(batch, table)
+            timed = timed_rows(batch, "start", table, self._recording)
             if table == "NVTX_EVENTS" and self._database.has(table, "eventType"):
                 timed = timed.filter(pc.is_in(timed["eventType"], value_set=pa.array(_NVTX_RANGES)))
             if timed.num_rows:
@@ -167,20 +164,7 @@ class _Reader:
         start = starts[0] if starts and starts[0] is not None and 0 < starts[0] < LARGEST_TIME else None
         self._recording.clock = Clock(start)
         read_tables = {*_DEVICE_TABLES, *_HOST_TABLES, _METRICS}
-        left = [
-            table
-            for table, columns in sorted(self._database.columns.items())
-            if table not in read_tables and columns & {"start", "timestamp"} and self._database.count(table)
-        ]
-        if left:
-            self._recording.warn(f"Tables that are not read were left out: {', '.join(left)}.")
-
-    def _timed(self, batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-        is_timed = batch["start"].is_valid()
-        missing = batch.num_rows - pc.sum(is_timed).as_py()
-        if missing:
-            self._recording.warn(f"Rows of {table} without a time were left out.", count=missing)
-        return batch.filter(is_timed)
+        warn_of_unread_tables(self._database, self._recording, read_tables, ("start", "timestamp"))
 
     def _stage_work(self, rows: pa.RecordBatch, work: _Work) -> None:
         if not rows.num_rows:
@@ -236,25 +220,10 @@ class _Reader:
             "correlation_id": rows["correlationId"],
         }
         if category == "user_annotation":
-            columns |= self._operators(name)
+            kinds = pa.repeat(category, rows.num_rows)
+            with_arguments = self._recording.with_arguments
+            columns |= operators_of_ranges(name, kinds, with_arguments=with_arguments)
         self._lanes.add_spans(columns)
-
-    def _operators(self, names: pa.Array) -> dict[str, Any]:
-        """Ranges that PyTorch opened for operators, as its own profiler has them."""
-        found = pc.extract_regex(names, _OPERATOR)
-        is_operator = found.is_valid()
-        if not pc.any(is_operator).as_py():
-            return {}
-        parts = {name: pc.struct_field(found, name) for name in ("name", "sequence", "sizes")}
-        none = pa.scalar(None, pa.string())
-        sequence = pc.if_else(pc.equal(parts["sequence"], ""), none, parts["sequence"]).cast(pa.int64())
-        sizes = pc.if_else(pc.equal(parts["sizes"], ""), none, parts["sizes"])
-        category = pc.if_else(is_operator, "cpu_op", "user_annotation")
-        return {
-            "name": pc.coalesce(parts["name"], names).dictionary_encode(),
-            "category": category.dictionary_encode(),
-            **self._arguments({"Sequence number": sequence, "sizes": sizes}),
-        }
 
     def _named_processes(self) -> dict[int, str]:
         names: dict[int, str] = {}

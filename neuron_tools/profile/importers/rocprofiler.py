@@ -41,7 +41,7 @@ _RECORD = KeySet([*_TIMES, "thread_id", "correlation_id", "kind", "operation", "
 _DISPATCH = KeySet(["agent_id", "queue_id", "kernel_id", "workgroup_size", "grid_size"])
 _SYMBOL = KeySet(["kernel_id", "formatted_kernel_name", "demangled_kernel_name", "kernel_name"])
 _HANDLE, _INTERNAL, _AXES = KeySet(["handle"]), KeySet(["internal"]), KeySet(["x", "y", "z"])
-_COPIES = {
+COPY_NAMES = {
     "MEMORY_COPY_HOST_TO_DEVICE": "Memcpy HtoD",
     "MEMORY_COPY_DEVICE_TO_HOST": "Memcpy DtoH",
     "MEMORY_COPY_DEVICE_TO_DEVICE": "Memcpy DtoD",
@@ -189,7 +189,7 @@ class _Reader:
         ends = [self._device_numbers(_handles(rows, key)) for key in ("dst_agent_id", "src_agent_id")]
         devices = np.where(ends[0] != NO_NUMBER, ends[0], np.maximum(ends[1], 0))
         count = len(rows)
-        names = [_COPIES.get(name, name) for name in self._operation_names(rows, "Memcpy")]
+        names = [COPY_NAMES.get(name, name) for name in self._operation_names(rows, "Memcpy")]
         lanes = self._lanes.streams(self._own(count), devices, np.full(count, 1 << 20), "copies")
         return {
             LANE: lanes,

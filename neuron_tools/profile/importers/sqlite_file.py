@@ -52,11 +52,10 @@ class SqliteFile:
         """Whether a table is there with these columns."""
         return set(columns) <= self.columns.get(table, frozenset())
 
-    def count(self, table: str) -> int:
-        """Rows of a table, 0 where it is absent."""
-        if table not in self.columns:
-            return 0
-        return sum(batch.num_rows for batch in self.batches(table, [next(iter(self.columns[table]))], ()))
+    def has_rows(self, table: str) -> bool:
+        """Whether a table is there and not empty."""
+        names = list(self.columns.get(table, ()))[:1]
+        return next(self.batches(table, names, ()), None) is not None
 
     def batches(
         self, table: str, integers: Sequence[str], texts: Sequence[str], numbers: Sequence[str] = ()

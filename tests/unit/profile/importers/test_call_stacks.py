@@ -1,4 +1,4 @@
-"""Calls of a host's profiles: speedscope's own format and pprof."""
+"""Calls of a host's profiles: speedscope's own format, V8's and pprof."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from neuron_tools.profile.importers import TraceError, import_traces
 from neuron_tools.profile.importers.call_stacks import CallStacks
-from tests.fixtures.profiler_exports import SESSION_NS, pprof_profile, speedscope_document
+from tests.fixtures.profiler_exports import SESSION_NS, cpu_profile, pprof_profile, speedscope_document
 from tests.unit.profile.importers.importing import imported, rows, written
 
 CALLS = (
@@ -141,3 +141,34 @@ def test_an_end_without_a_call_changes_nothing():
     stacks.close(2, 5)
     frames, starts, ends = stacks.finish(9)
     assert (frames.tolist(), starts.tolist(), ends.tolist(), stacks.mismatched) == ([1], [0], [9], 1)
+
+
+def test_samples_of_v8_are_calls_with_their_lines(tmp_path):
+    with imported(tmp_path, cpu_profile()) as profile:
+        found = calls(profile, "JavaScript")
+
+    file = "/app/train.js"
+    assert found == [
+        (0, 3 * MS, "main", file, 3),
+        (0, 2 * MS, "load", file, 7),
+        (2 * MS, 1 * MS, "(anonymous)", file, 12),
+        (4 * MS, 1 * MS, "main", file, 3),
+    ]
+
+
+def test_nodes_of_v8_may_name_their_parents(tmp_path):
+    nodes = cpu_profile()["nodes"]
+    parents = {child: node["id"] for node in nodes for child in node.pop("children")}
+    named = [{**node, "parent": parents[node["id"]]} if node["id"] in parents else node for node in nodes]
+    with imported(tmp_path, cpu_profile(nodes=named)) as profile:
+        assert [row[2] for row in calls(profile, "JavaScript")] == ["main", "load", "(anonymous)", "main"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [({"samples": []}, "without samples: record it again"), ({}, "more than 3 frames in its samples")],
+)
+def test_a_cpu_profile_without_use_is_one_sentence(tmp_path, monkeypatch, changes, sentence):
+    monkeypatch.setattr("neuron_tools.profile.importers.cpuprofile.MOST_FRAMES", 3)
+    with pytest.raises(TraceError, match=sentence):
+        import_traces([written(tmp_path, "trace", cpu_profile(**changes))], tmp_path / "out.nprof")
