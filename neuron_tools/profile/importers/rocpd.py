@@ -320,5 +320,5 @@ def _mapped(keys: pa.Array, value_of: Callable[[int], int]) -> Int64Array:
     """A number for each key, asked once per different one; `NO_NUMBER` for null."""
     coded = keys.dictionary_encode()
     values = np.array([*map(value_of, coded.dictionary.to_pylist()), NO_NUMBER], np.int64)
-    places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return values[places]
+    found: Int64Array = values[coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)]
+    return found

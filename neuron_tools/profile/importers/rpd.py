@@ -127,7 +127,10 @@ class _Reader:
         different, places = distinct_rows(
             self._processes_of(call), _small(rows["gpuId"]), _small(rows["queueId"])
         )
-        lanes = [self._lanes.stream(*key, f"queue {key[2]}") for key in different.tolist()]
+        lanes = [
+            self._lanes.stream(process, device, queue, f"queue {queue}")
+            for process, device, queue in different.tolist()
+        ]
         columns: dict[str, Any] = {
             LANE: pa.array(np.array(lanes, np.int32)[places]),
             "start_ts": pa.array(start),

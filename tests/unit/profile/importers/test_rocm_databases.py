@@ -6,12 +6,15 @@ import json
 import sqlite3
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down
 from neuron_tools.profile.importers import TraceError, import_traces
+from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.verify import verify
 from tests.fixtures.profiler_exports import PID, TID, database_of
-from tests.fixtures.rocm_databases import GPU, rocpd_database, rpd_database
+from tests.fixtures.rocm_databases import GPU, ROCPD, RPD, rocpd_database, rpd_database
 from tests.unit.profile.importers.importing import imported, rows, written
 
 SPANS = (
@@ -240,3 +243,42 @@ def test_a_database_that_is_no_trace_is_told_by_its_tables(tmp_path, tables):
     sentence = "its tables: people, rocpd_string" if tables else "is empty"
     with pytest.raises(TraceError, match=sentence):
         import_traces([path], tmp_path / "out.nprof")
+
+
+ANY = (
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 40) | st.floats() | st.text(max_size=6)
+    | st.binary(max_size=4) | st.sampled_from(["{}", '{"message": 1}', "9" * 19, "ALLOC", "FREE"])
+)  # fmt: skip
+
+
+@st.composite
+def spoilt(draw, tables):
+    """Some tables with a few values of any type in place of theirs."""
+    changes = {}
+    for name in draw(st.lists(st.sampled_from(sorted(tables)), min_size=1, max_size=3, unique=True)):
+        columns, found = tables[name]
+        names = ", ".join(column.split()[0] for column in columns.split(","))  # without types and keys
+        changes[name] = (names, [tuple(draw(st.just(value) | ANY) for value in row) for row in found])
+    return changes
+
+
+@pytest.mark.parametrize(("database", "tables"), [(rocpd_database, ROCPD), (rpd_database, RPD)])
+def test_values_of_any_type_end_in_a_sound_profile_or_one_sentence(database, tables, tmp_path):
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(spoilt(tables))
+    def check(changes):
+        sentence = _sentence(written(tmp_path, "trace", database(**changes)), tmp_path / "out.nprof")
+        assert "\n" not in sentence
+        if not sentence:
+            with open_profile(tmp_path / "out.nprof") as profile:
+                assert verify(profile) == []
+
+    check()
+
+
+def _sentence(path, destination):
+    try:
+        import_traces([path], destination, force=True)
+    except TraceError as error:
+        return str(error)
+    return ""
