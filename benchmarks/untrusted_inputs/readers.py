@@ -253,7 +253,7 @@ TRACES = (
     "torch.profiler", "Chrome trace", "XLA trace JSON", "AWS Neuron profile JSON", "Perfetto trace",
     "XLA XSpace", "monitor JSON lines", "speedscope", "pprof", "torch memory timeline", "rocprofiler-sdk",
     "rocprofiler CSV", "Nsight Systems", "Ascend profiler database", "torch memory snapshot",
-    "PyTorch execution trace", "pprof of memory", "V8 CPU profile", "rocpd", "ROCm Profile Data",
+    "PyTorch execution trace", "pprof (memory)", "V8 CPU profile", "rocpd", "ROCm Profile Data",
 )  # fmt: skip
 READERS = {
     **{name: _trace(name) for name in TRACES},

@@ -108,7 +108,7 @@ def refusal(file: TraceFile) -> str | None:
             return f"{file.path} is {kind.what}: {kind.advice}"
     if head.is_json and head.json_keys:
         names = ", ".join(ascii(name[:40])[1:-1] for name in sorted(head.json_keys)[:_MOST_KEYS])
-        return f"{file.path} is JSON of no trace format that is known; its first keys are {names}."
+        return f"{file.path} is in no known format: it is JSON whose first keys are {names}."
     return None
 
 

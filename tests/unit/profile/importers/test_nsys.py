@@ -111,7 +111,9 @@ def test_another_database_is_one_sentence(tmp_path):
         database.execute("CREATE TABLE people (name TEXT)")
     database.close()
 
-    with pytest.raises(TraceError, match=r"is a SQLite database without a trace: export one with `nsys"):
+    with pytest.raises(
+        TraceError, match=r"is a SQLite database without a trace \(its tables: people\): import"
+    ):
         import_traces([path], tmp_path / "out.nprof")
 
 

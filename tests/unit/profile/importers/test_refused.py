@@ -31,7 +31,7 @@ FILES = {
     "trace.json.zst": (b"\x28\xb5\x2f\xfd\x04", r"is packed with Zstandard"),
     "a.out": (b"\x7fELF\x02", r"is a program: import the trace of a run of it"),
     "index.html": (b"<!DOCTYPE html><html>", r"is a web page"),
-    "config.json": (b'{"b": 1, "a": {"c": 2}}', r"is JSON of no trace format .* keys are a, b\.$"),
+    "config.json": (b'{"b": 1, "a": {"c": 2}}', r"is in no known format: .* first keys are a, b\.$"),
 }
 
 
