@@ -41,6 +41,8 @@ class IssuedCall:
         issued: What `native.issue_collective` gave; None where it is not timed.
         ready_ns: This rank's virtual time at which its inputs are there.
         line: Where the user issued it.
+        is_within_graph: Whether a compiled graph issued it: the ranks meet here, and the graph's own program
+            moves the data.
     """
 
     def __init__(self, call: Call, sequence: int) -> None:
@@ -50,6 +52,7 @@ class IssuedCall:
         self.session = session.current()
         self.issued: object = None
         self.ready_ns = header.NOT_TIMED
+        self.is_within_graph = self.session is not None and not native.is_timing()
         if self.session is not None:
             device = call.device if call.device is not None else int(native.core().current_device())
             issued = native.issue_collective(device, self.line != BACKWARD)
@@ -156,7 +159,7 @@ class NeuronGroup:
     def reserve(self, issued: IssuedCall, spent: CollectiveCost | None) -> int:
         """Take this rank's links for a call; returns until when they were taken, in job time."""
         known = self._simulated_links()
-        if spent is None or known is None or issued.ready_ns == header.NOT_TIMED:
+        if spent is None or known is None or issued.is_within_graph or issued.ready_ns == header.NOT_TIMED:
             return 0
         level = timing.level_of(known[1], known[0])
         return _links_clock.reserve(level, issued.job_ready_ns, spent.transfer_ns)
@@ -274,11 +277,11 @@ class NeuronGroup:
         """Where the call stands in time; its end in this rank's virtual time."""
         if issued.session is None or issued.ready_ns == header.NOT_TIMED:
             return None
-        spent = self.cost(issued.call) or _NO_COST
+        spent = (None if issued.is_within_graph else self.cost(issued.call)) or _NO_COST
         placed = timing.place(headers, spent, self._ended_ns if issued.call.device is not None else 0)
         if placed is None:
             return None
-        if issued.call.device is None:
+        if issued.call.device is None or issued.is_within_graph:
             return placed.start_ns - issued.base_ns
         self._ended_ns = placed.end_ns
         return self.record(issued, placed, issued.sequence)

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.device import native
-from neuron_tools.frontends.torch_xla import precision
+from neuron_tools.frontends.torch_xla import collectives, precision
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
@@ -68,7 +68,8 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         before = {id(leaf.lazy.inner): leaf for leaf in leaves if isinstance(leaf, XlaTensor)}
         numbered = [_numbered(leaf) for leaf in leaves]
         inner_args, inner_kwargs = pytree.tree_unflatten(inner, structure)
-        made, made_structure = pytree.tree_flatten(func(*inner_args, **inner_kwargs))
+        computed = collectives.finished(func, func(*inner_args, **inner_kwargs))
+        made, made_structure = pytree.tree_flatten(computed)
         dtypes = [_seen(leaf) for leaf in leaves if isinstance(leaf, (XlaTensor, torch.dtype))]
         results = [_result(value, before, dtypes) for value in made]
         lazies = [_new_lazy(result, before) for result in results]
@@ -170,7 +171,12 @@ def _with_values(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
 
 
 def _collective(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Run what was recorded, then the collective: the ranks meet between two graphs."""
+    """Record a collective; the ranks meet between two graphs for one that no graph has."""
+    if collectives.is_recorded(func):
+        return record(func, args, kwargs)
+    form = collectives.recorded_form(func, args)
+    if form is not None:
+        return form(args, kwargs)
     sync()
     leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
     before = {id(leaf.lazy.inner): leaf for leaf in leaves if isinstance(leaf, XlaTensor)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -13,19 +12,36 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends import torch_xla as _front_end
 from neuron_tools.frontends.torch_xla.errors import XlaError
-from neuron_tools.frontends.torch_xla.tensor import DEVICE
+from neuron_tools.frontends.torch_xla.tensor import DEVICE, XlaTensor
 
-REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR = "sum", "mul", "and", "or"
-REDUCE_MIN, REDUCE_MAX = "min", "max"
-_OPERATIONS = {
-    REDUCE_SUM: dist.ReduceOp.SUM,
-    REDUCE_MUL: dist.ReduceOp.PRODUCT,
-    REDUCE_AND: dist.ReduceOp.MIN,
-    REDUCE_OR: dist.ReduceOp.MAX,
-    REDUCE_MIN: dist.ReduceOp.MIN,
-    REDUCE_MAX: dist.ReduceOp.MAX,
-}
+from .collective_calls import (
+    REDUCE_AND,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_MUL,
+    REDUCE_OR,
+    REDUCE_SUM,
+    all_gather,
+    all_gather_bucketized,
+    all_reduce,
+    all_to_all,
+    broadcast_master_param,
+    collective_broadcast,
+    reduce_scatter,
+    reduce_scatter_bucketized,
+)
+from .ranks import get_local_ordinal, get_ordinal, is_master_ordinal, xrt_world_size
 
+__all__ = [
+    "REDUCE_AND", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_MUL", "REDUCE_OR", "REDUCE_SUM", "ToXlaTensorArena",
+    "add_step_closure", "all_gather", "all_gather_bucketized", "all_reduce", "all_to_all",
+    "broadcast_master_param", "collective_broadcast", "get_local_ordinal", "get_memory_info", "get_ordinal",
+    "get_rng_state", "get_xla_supported_devices", "is_master_ordinal", "is_xla_tensor", "mark_step",
+    "master_print", "mesh_reduce", "optimization_barrier_", "optimizer_step", "reduce_gradients",
+    "reduce_scatter", "reduce_scatter_bucketized", "rendezvous", "save", "send_cpu_data_to_device",
+    "set_rng_state", "to_host", "unlazy", "wait_device_ops", "xla_device", "xla_device_hw", "xla_device_kind",
+    "xla_real_devices", "xrt_world_size",
+]  # fmt: skip
 
 _step_closures: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
@@ -63,6 +79,20 @@ def xla_real_devices(devices: Sequence[str | torch.device] | None = None) -> lis
     return [f"NEURON:{get_ordinal()}" for _ in devices or [DEVICE]]
 
 
+def xla_device_kind(device: str | torch.device | None = None) -> str:
+    """The chip behind a device."""
+    return str(torch.neuron.get_device_properties().name)
+
+
+def is_xla_tensor(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is on the device `xla`."""
+    return isinstance(tensor, XlaTensor)
+
+
+def optimization_barrier_(tensors: Sequence[torch.Tensor]) -> None:
+    """Accepted for compatibility: operations are not moved across modules here."""
+
+
 def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
     """Run what was recorded.
 
@@ -89,26 +119,6 @@ def wait_device_ops(devices: Sequence[str] = ()) -> None:
 def unlazy(tensors: Sequence[torch.Tensor]) -> None:
     """Run what was recorded, so that the tensors have their values."""
     _front_end.sync()
-
-
-def get_ordinal(defval: int = 0) -> int:
-    """The rank of this process."""
-    return dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", defval))
-
-
-def get_local_ordinal(defval: int = 0) -> int:
-    """The rank of this process among those of its machine."""
-    return int(os.environ.get("LOCAL_RANK", defval))
-
-
-def xrt_world_size(defval: int = 1) -> int:
-    """Processes of the job."""
-    return dist.get_world_size() if dist.is_initialized() else int(os.environ.get("WORLD_SIZE", defval))
-
-
-def is_master_ordinal(local: bool = True) -> bool:
-    """Whether this is the first process: of its machine, or of the job."""
-    return (get_local_ordinal() if local else get_ordinal()) == 0
 
 
 def master_print(*args: Any, fd: TextIO | None = None, local: bool = False, flush: bool = False) -> None:
@@ -145,94 +155,32 @@ def to_host(data: Any) -> Any:
 _maybe_convert_to_cpu = to_host
 
 
+class ToXlaTensorArena:
+    """Converts some leaves of a structure, all at once.
+
+    Args:
+        convert_fn: Gives, for the list of chosen leaves, the list of what they become.
+        select_fn: Whether a leaf is chosen.
+    """
+
+    def __init__(
+        self, convert_fn: Callable[[list[Any]], list[Any]], select_fn: Callable[[Any], bool]
+    ) -> None:
+        self._convert, self._select = convert_fn, select_fn
+
+    def transform(self, inputs: Any) -> Any:
+        """The same structure with its chosen leaves converted."""
+        leaves, structure = pytree.tree_flatten(inputs)
+        places = [place for place, leaf in enumerate(leaves) if self._select(leaf)]
+        converted = self._convert([leaves[place] for place in places]) if places else []
+        for place, leaf in zip(places, converted):
+            leaves[place] = leaf
+        return pytree.tree_unflatten(leaves, structure)
+
+
 def send_cpu_data_to_device(datas: Any, device: torch.device, input_sharding: Any = None) -> Any:
     """The same structure with its tensors on the device."""
     return pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, datas)
-
-
-def all_reduce(
-    reduce_type: str,
-    inputs: torch.Tensor | list[torch.Tensor],
-    scale: float = 1.0,
-    groups: list[list[int]] | None = None,
-    pin_layout: bool = True,
-) -> torch.Tensor | None:
-    """Reduce over all ranks: a tensor gives a new one, a list is changed in place.
-
-    Args:
-        reduce_type: `REDUCE_SUM` and so on.
-        inputs: What this rank brings.
-        scale: Factor of the result.
-        groups: Ranks that reduce among themselves; all by default.
-        pin_layout: Accepted for compatibility.
-    """
-    if isinstance(inputs, torch.Tensor):
-        reduced = inputs.clone()
-        _reduce(reduced, reduce_type, scale, groups)
-        return reduced
-    for tensor in inputs:
-        _reduce(tensor, reduce_type, scale, groups)
-    return None
-
-
-def _reduce(tensor: torch.Tensor, reduce_type: str, scale: float, groups: list[list[int]] | None) -> None:
-    with torch.no_grad():
-        if xrt_world_size() > 1:
-            dist.all_reduce(tensor, _OPERATIONS[reduce_type], group=_group(groups))
-        if scale != 1.0:
-            tensor.mul_(scale)
-
-
-_groups: dict[str, Any] = {}
-
-
-def _group(groups: list[list[int]] | None) -> Any:
-    """This rank's process group among `groups`; made once, by all ranks together."""
-    if not groups or len(groups[0]) == xrt_world_size():
-        return None
-    key = repr(groups)
-    if key not in _groups:
-        made = [(ranks, dist.new_group(list(ranks))) for ranks in groups]
-        _groups[key] = next(group for ranks, group in made if get_ordinal() in ranks)
-    return _groups[key]
-
-
-def all_gather(
-    value: torch.Tensor,
-    dim: int = 0,
-    groups: list[list[int]] | None = None,
-    output: torch.Tensor | None = None,
-    pin_layout: bool = True,
-) -> torch.Tensor:
-    """All ranks' tensors, one after the other along a dimension."""
-    group = _group(groups)
-    count = dist.get_world_size(group) if xrt_world_size() > 1 else 1
-    parts = [torch.empty_like(value) for _ in range(count)]
-    if count > 1:
-        dist.all_gather(parts, value.contiguous(), group=group)
-    gathered = torch.cat(parts if count > 1 else [value], dim)
-    return gathered if output is None else output.copy_(gathered)
-
-
-def reduce_scatter(
-    reduce_type: str,
-    input: torch.Tensor,
-    scale: float,
-    scatter_dim: int,
-    shard_count: int,
-    groups: list[list[int]] | None = None,
-    output: torch.Tensor | None = None,
-    pin_layout: bool = True,
-) -> torch.Tensor:
-    """This rank's part of the reduced tensor, cut along a dimension."""
-    if shard_count == 1:
-        part = input * scale
-    else:
-        parts = [piece.contiguous() for piece in input.chunk(shard_count, scatter_dim)]
-        part = torch.empty_like(parts[0])
-        dist.reduce_scatter(part, parts, _OPERATIONS[reduce_type], group=_group(groups))
-        part = part * scale if scale != 1.0 else part
-    return part if output is None else output.copy_(part)
 
 
 def reduce_gradients(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.multiprocessing as mp
+
+from ..utils.utils import get_free_tcp_ports  # noqa: TID252  # found as torch_xla
 
 __all__ = ["MpModelWrapper", "MpSerialExecutor", "spawn"]
 
@@ -36,7 +37,7 @@ def spawn(
     count = nprocs or torch.neuron.device_count()
     if count == 1:
         return fn(0, *args)
-    address = ("127.0.0.1", _free_port())
+    address = ("127.0.0.1", *get_free_tcp_ports())
     return mp.start_processes(
         _run, (fn, count, address, args), count, join=join, daemon=daemon, start_method=start_method
     )
@@ -55,12 +56,6 @@ def _run(
     torch.neuron.set_device(index % torch.neuron.device_count())
     backend.ensure_process_group()
     fn(index, *args)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class MpModelWrapper:

@@ -1,8 +1,11 @@
-"""What programs use of `torch_xla.utils.utils`: a loader of made-up samples."""
+"""What programs use of `torch_xla.utils.utils`: made-up samples, environment variables, free ports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 
@@ -23,3 +26,20 @@ class SampleGenerator:
 
     def __len__(self) -> int:
         return self._sample_count
+
+
+def getenv_as(name: str, type: Callable[[str], Any], defval: Any = None) -> Any:
+    """An environment variable as a number, a text or a truth value; a default where it is not set."""
+    text = os.environ.get(name)
+    if text is None:
+        return defval
+    return text.lower() in ("1", "true", "yes") if type is bool else type(text)
+
+
+def get_free_tcp_ports(num_ports: int = 1) -> list[int]:
+    """Ports that nobody listens on."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(num_ports)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]

@@ -17,6 +17,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from neuron_tools.frontends.torch_lowering.decompositions import (
     attention,
+    collectives,
     convolution,
     embedding_bag,
     filling,
@@ -37,8 +38,8 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, R
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 FAMILIES = (
-    attention, convolution, embedding_bag, filling, gradients, grouped, indexing, normalization, pooling,
-    products, random_numbers, recurrent, resampling, scatter, selection,
+    attention, collectives, convolution, embedding_bag, filling, gradients, grouped, indexing, normalization,
+    pooling, products, random_numbers, recurrent, resampling, scatter, selection,
 )  # fmt: skip
 
 # Single activation functions of the Scalar engine: never spelled out.

@@ -1,0 +1,34 @@
+"""What programs use of `torch_xla._XLAC`, the real package's compiled part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from .core import xla_model as xm
+
+_ir_debug = False
+
+
+def _xla_sync_multi(
+    tensors: Sequence[torch.Tensor],
+    devices: Sequence[str] = (),
+    wait: bool = True,
+    sync_xla_data: bool = True,
+) -> None:
+    """Run what was recorded, so that the tensors have their values."""
+    xm.unlazy(tensors)
+    if wait:
+        xm.wait_device_ops()
+
+
+def _get_ir_debug() -> bool:
+    """Whether operations shall keep their source lines; they always do."""
+    return _ir_debug
+
+
+def _set_ir_debug(enabled: bool) -> None:
+    """Accepted for compatibility."""
+    global _ir_debug
+    _ir_debug = enabled
