@@ -2,7 +2,7 @@
 
 The device keeps simulated time (of TARGET, trn2 by default): events, torch.profiler and the simulated
 driver's counters tell it. AWS's module names (`torch_neuronx`, `nki`, ...) are importable where the real
-packages are absent.
+packages are absent, in processes that the script starts too (`-m torch.distributed.run`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     from neuron_tools import compat
 
     compat.install()
+    os.environ["PYTHONPATH"] = compat.python_path()
     sys.argv = rest
     if as_module:
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)

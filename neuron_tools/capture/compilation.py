@@ -26,6 +26,10 @@ class Compilation:
 
     Whole graphs are kept in the cache on disk; single operations are compiled faster than found there.
 
+    Attributes:
+        options: What the user's flags ask of the compiler.
+        cache: Where graphs are kept; None where it is switched off or cannot be written.
+
     Args:
         core: What to compile for.
         warn: Called with a sentence where the cache cannot be used; once.
@@ -42,7 +46,7 @@ class Compilation:
         self._core = core
         self._warn = warn
         self.options = flags.options
-        self._cache = cache_of_user(environment, flags.cache_directory)
+        self.cache = cache_of_user(environment, flags.cache_directory)
 
     def program(self, module: hlo.Module, *, whole_graph: bool) -> Program:
         """The module's Program, from the cache where it is there; it knows the sources of its kernels."""
@@ -57,10 +61,10 @@ class Compilation:
         from neuron_tools.compiler.cached import compilation_key
         from neuron_tools.compiler.compile import compile_logical
 
-        if self._cache is None or not whole_graph:
+        if self.cache is None or not whole_graph:
             return compile_logical(module, self._core, self.options)
         key = compilation_key(module, self._core, self.options)
-        found = self._cache.find(key)
+        found = self.cache.find(key)
         if found is not None:
             return found.program
         program = compile_logical(module, self._core, self.options)
@@ -71,10 +75,10 @@ class Compilation:
         size = sum(
             table.nbytes for table in (program.instructions, program.waits, program.dmas, program.tiles)
         )
-        if self._cache is None or size > LARGEST_KEPT_BYTES:
+        if self.cache is None or size > LARGEST_KEPT_BYTES:
             return
         try:
-            self._cache.keep(key, Neff(program))
+            self.cache.keep(key, Neff(program))
         except NeffError as error:
             self._warn(str(error))
-            self._cache = None
+            self.cache = None

@@ -17,12 +17,11 @@ def child_environment(options: CaptureOptions, environment: Mapping[str, str] = 
     Any Python in it that imports torch finds the recorder through torch's own back-end autoload, so no
     file of the user's is touched; each process writes its own folder below `options.log_directory`.
     """
-    path = [str(compat.FOLDER / "startup"), *filter(None, [environment.get("PYTHONPATH")])]
     logical = {LNC_VARIABLE: str(options.lnc)} if options.lnc > 1 else {}
     return {
         VARIABLE: options.to_json(),
         **logical,
         VALUES_VARIABLE: options.values,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
-        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPATH": compat.python_path(environment),
     }

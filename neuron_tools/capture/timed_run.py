@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools import hardware
+from neuron_tools.capture import extraction
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions, eager_fusion_of, simulated_core
@@ -73,7 +74,8 @@ def start_timed_torch(target: str) -> None:
     with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
         directory = Path(folder)
         definitions = NoDefinitions(directory)
-        store = UnkeptExecutables(directory, core, definitions, keep_compile_time=False)
+        kind = extraction.ExtractedGraphs if os.environ.get(extraction.VARIABLE) == "1" else UnkeptExecutables
+        store: ExecutableStore = kind(directory, core, definitions, keep_compile_time=False)
     runtime = TimedTorch()
     runtime.prepare()
     runtime.start(Recording(options, directory, core, definitions, store, time.time_ns()))

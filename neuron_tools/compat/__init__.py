@@ -6,7 +6,7 @@ behind everything that Python finds by itself, so an installed package of AWS's,
 always preferred.
 
 Libraries ask whether `torch_xla` is there and, where it is, leave the `neuron` device: it answers to the
-program's own import, and to libraries once the program has imported it. `NEURON_TOOLS_TORCH_XLA` decides
+program's own import, and to libraries where the program imports it. `NEURON_TOOLS_TORCH_XLA` decides
 otherwise: "1", always; "0", never.
 """
 
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import site
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -52,7 +53,19 @@ class CompatibleNames:
 
 def _wants_probed() -> bool:
     switch = os.environ.get(SWITCH, "")
-    return switch == "1" if switch in ("0", "1") else not _is_library(sys._getframe(2))
+    if switch in ("0", "1"):
+        return switch == "1"
+    return not _is_library(sys._getframe(2)) or _program_imports(PROBED, sys.argv[0] if sys.argv else "")
+
+
+@cache
+def _program_imports(name: str, file: str) -> bool:
+    """Whether a script has an import of a package in it, also one that has not run yet."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return re.search(rf"^\s*(?:import|from)\s+{name}\b", text, re.MULTILINE) is not None
 
 
 def _is_library(frame: FrameType | None) -> bool:
@@ -90,6 +103,11 @@ def install() -> Callable[[], None]:
             sys.meta_path.remove(_finder)
 
     return uninstall
+
+
+def python_path(environment: Mapping[str, str] = os.environ) -> str:
+    """The `PYTHONPATH` with which each Python that is started has the names, also before it imports torch."""
+    return os.pathsep.join([str(FOLDER / "startup"), *filter(None, [environment.get("PYTHONPATH")])])
 
 
 def autoload() -> None:

@@ -86,6 +86,13 @@ class CompileCache:
             self.keep(key, found)
         return found
 
+    def clear(self) -> None:
+        """Remove all computations; other files in the folder stay."""
+        for _, _, path in self._files():
+            with suppress(OSError):
+                path.unlink()
+        self._known_bytes = None
+
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
 

@@ -44,6 +44,18 @@ def test_the_program_finds_it_and_a_library_that_only_asks_does_not(not_imported
     assert asked_by(library, "neuronx_distributed.parallel_layers")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"), [("import torch\nimport torch_xla.runtime as xr\n", True), ("", False)]
+)
+def test_libraries_find_it_where_the_program_imports_it_later(
+    not_imported, tmp_path, monkeypatch, text, found
+):
+    program = tmp_path / "train.py"
+    program.write_text(text)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert asked_by(torch.__file__, "accelerate.utils.imports") is found
+
+
 @pytest.mark.parametrize(("switch", "found"), [("0", False), ("1", True)])
 def test_a_switch_decides_for_all(not_imported, monkeypatch, switch, found):
     monkeypatch.setenv(compat.SWITCH, switch)

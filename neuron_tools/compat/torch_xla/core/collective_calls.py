@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from neuron_tools.frontends.torch_xla import collectives
 
-from .ranks import get_ordinal, xrt_world_size
+from .ranks import get_ordinal, has_others, xrt_world_size
 
 REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR = "sum", "mul", "and", "or"
 REDUCE_MIN, REDUCE_MAX = "min", "max"
@@ -52,7 +52,7 @@ def _reduced(
     tensor: torch.Tensor, reduce_type: str, scale: float, groups: list[list[int]] | None
 ) -> torch.Tensor:
     reduced = tensor.clone()
-    if xrt_world_size() > 1:
+    if has_others():
         reduced = collectives.all_reduce(tensor, _OPERATIONS[reduce_type], _group(groups))
     return reduced * scale if scale != 1.0 else reduced
 
@@ -79,8 +79,7 @@ def all_gather(
     pin_layout: bool = True,
 ) -> torch.Tensor:
     """All ranks' tensors, one after the other along a dimension."""
-    alone = xrt_world_size() == 1
-    gathered = value.clone() if alone else collectives.all_gather(value, dim, _group(groups))
+    gathered = collectives.all_gather(value, dim, _group(groups)) if has_others() else value.clone()
     return gathered if output is None else output.copy_(gathered)
 
 
@@ -95,9 +94,8 @@ def reduce_scatter(
     pin_layout: bool = True,
 ) -> torch.Tensor:
     """This rank's part of the reduced tensor, cut along a dimension."""
-    if shard_count == 1:
-        part = input.clone()
-    else:
+    part = input.clone()
+    if shard_count > 1 and has_others():
         part = collectives.reduce_scatter(input, _OPERATIONS[reduce_type], scatter_dim, _group(groups))
     part = part * scale if scale != 1.0 else part
     return part if output is None else output.copy_(part)
@@ -112,7 +110,7 @@ def all_to_all(
     pin_layout: bool = True,
 ) -> torch.Tensor:
     """Part r of the tensor, cut along a dimension, goes to rank r; what comes is joined along another."""
-    if split_count == 1:
+    if split_count == 1 or not has_others():
         return value.clone()
     return collectives.all_to_all(value, split_dimension, concat_dimension, _group(groups))
 
@@ -124,7 +122,7 @@ def collective_broadcast(
     pin_layout: bool = True,
 ) -> None:
     """Give all ranks one rank's tensors, in place."""
-    if xrt_world_size() == 1:
+    if not has_others():
         return
     group = _group(groups)
     root = root_ordinal if group is None else dist.get_group_rank(group, root_ordinal)

@@ -6,6 +6,11 @@ import os
 
 import torch.distributed as dist
 
+from neuron_tools.device.distributed.registration import register_alias
+
+BACKEND = "xla"
+register_alias(BACKEND)
+
 
 def get_ordinal(defval: int = 0) -> int:
     """The rank of this process."""
@@ -25,3 +30,12 @@ def xrt_world_size(defval: int = 1) -> int:
 def is_master_ordinal(local: bool = True) -> bool:
     """Whether this is the first process: of its machine, or of the job."""
     return (get_local_ordinal() if local else get_ordinal()) == 0
+
+
+def has_others() -> bool:
+    """Whether there are other processes; joins their process group where the program has not done it."""
+    if xrt_world_size() == 1:
+        return False
+    if not dist.is_initialized():
+        dist.init_process_group(BACKEND, init_method="env://")
+    return True

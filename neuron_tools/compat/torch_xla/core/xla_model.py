@@ -30,7 +30,7 @@ from .collective_calls import (
     reduce_scatter,
     reduce_scatter_bucketized,
 )
-from .ranks import get_local_ordinal, get_ordinal, is_master_ordinal, xrt_world_size
+from .ranks import get_local_ordinal, get_ordinal, has_others, is_master_ordinal, xrt_world_size
 
 __all__ = [
     "REDUCE_AND", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_MUL", "REDUCE_OR", "REDUCE_SUM", "ToXlaTensorArena",
@@ -39,7 +39,8 @@ __all__ = [
     "get_rng_state", "get_xla_supported_devices", "is_master_ordinal", "is_xla_tensor", "mark_step",
     "master_print", "mesh_reduce", "optimization_barrier_", "optimizer_step", "reduce_gradients",
     "reduce_scatter", "reduce_scatter_bucketized", "rendezvous", "save", "send_cpu_data_to_device",
-    "set_rng_state", "to_host", "unlazy", "wait_device_ops", "xla_device", "xla_device_hw", "xla_device_kind",
+    "set_replication", "set_rng_state", "to_host", "unlazy", "wait_device_ops", "xla_device",
+    "xla_device_hw", "xla_device_kind",
     "xla_real_devices", "xrt_world_size",
 ]  # fmt: skip
 
@@ -93,6 +94,10 @@ def optimization_barrier_(tensors: Sequence[torch.Tensor]) -> None:
     """Accepted for compatibility: operations are not moved across modules here."""
 
 
+def set_replication(device: str | torch.device, devices: Sequence[str]) -> None:
+    """Accepted for compatibility: which processes work together is told by the process group."""
+
+
 def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
     """Run what was recorded.
 
@@ -130,7 +135,7 @@ def master_print(*args: Any, fd: TextIO | None = None, local: bool = False, flus
 def rendezvous(tag: str, payload: bytes = b"", replicas: Sequence[int] = ()) -> list[bytes]:
     """Wait until all processes are here; returns what each brought."""
     _front_end.sync()
-    if not dist.is_initialized() or xrt_world_size() == 1:
+    if not has_others():
         return [payload]
     brought: list[Any] = [None] * xrt_world_size()
     dist.all_gather_object(brought, payload)
@@ -140,7 +145,7 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: Sequence[int] = ()) -> 
 def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
     """What `reduce_fn` makes of the values that all processes bring."""
     data = to_host(data)
-    if not dist.is_initialized() or xrt_world_size() == 1:
+    if not has_others():
         return reduce_fn([data])
     brought: list[Any] = [None] * xrt_world_size()
     dist.all_gather_object(brought, data)

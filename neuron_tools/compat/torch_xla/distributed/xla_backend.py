@@ -1,15 +1,31 @@
-"""`torch_xla.distributed.xla_backend`: importing it registers the process group backend `xla`."""
+"""`torch_xla.distributed.xla_backend`: importing it registers the process group backend `xla` and `xla://`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import timedelta
+
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
+from torch.distributed.rendezvous import _rendezvous_handlers, register_rendezvous_handler
 
-from neuron_tools.device.distributed.registration import register_alias
+from ..core.ranks import BACKEND, xrt_world_size  # noqa: TID252  # found as torch_xla
 
-register_alias("xla")
+__all__ = ["BACKEND", "SCHEMES"]
+
+SCHEMES = ("xla", "pjrt")
 
 
-def ensure_process_group() -> None:
-    """Join the job's process group where the program has not done it."""
-    if not dist.is_initialized():
-        dist.init_process_group("xla", init_method="env://")
+def _meet(
+    url: str, timeout: timedelta = default_pg_timeout, **_: object
+) -> Iterator[tuple[dist.Store, int, int]]:
+    """Where the ranks that torchrun or `xmp.spawn` started find each other; a process alone finds itself."""
+    if xrt_world_size() == 1:
+        yield dist.HashStore(), 0, 1
+        return
+    yield from dist.rendezvous("env://", timeout=timeout)
+
+
+for _scheme in SCHEMES:
+    if _scheme not in _rendezvous_handlers:
+        register_rendezvous_handler(_scheme, _meet)

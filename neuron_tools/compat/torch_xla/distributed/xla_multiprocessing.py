@@ -51,10 +51,7 @@ def _run(
         RANK=str(index), LOCAL_RANK=str(index), WORLD_SIZE=str(count), LOCAL_WORLD_SIZE=str(count),
         MASTER_ADDR=host, MASTER_PORT=str(port),
     )  # fmt: skip
-    from . import xla_backend as backend
-
     torch.neuron.set_device(index % torch.neuron.device_count())
-    backend.ensure_process_group()
     fn(index, *args)
 
 
