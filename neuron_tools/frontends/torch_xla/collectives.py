@@ -82,7 +82,7 @@ def _done(tensor: torch.Tensor) -> torch.Tensor:
 
 def _name(group: dist.ProcessGroup | None) -> str:
     chosen = dist.group.WORLD if group is None else group
-    return str(chosen.group_name)  # type: ignore[union-attr]  # without a job nobody comes here
+    return str(chosen.group_name)
 
 
 def _wait_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -138,7 +138,7 @@ def _is_reduction(argument: Any) -> bool:
 
 
 def _reduction(boxed: Any) -> str:
-    return dist.ReduceOp.RedOpType(boxed.op()).name.lower()
+    return str(dist.ReduceOp.RedOpType(boxed.op()).name).lower()
 
 
 def _ended(tensors: Sequence[torch.Tensor]) -> Any:

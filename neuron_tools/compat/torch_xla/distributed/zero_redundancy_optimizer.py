@@ -135,7 +135,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """This rank's part of the state, and the parameters' shapes."""
-        state = super().state_dict()
+        state: dict[str, Any] = super().state_dict()
         state["base_state"] = self.base_optimizer.state_dict()["state"]
         state["shape_info"] = self.get_shape_info()
         if self.save_master_weights:
@@ -209,7 +209,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             gradient, param.grad = param.grad.detach().to(self.optimizer_dtype), None
             if hasattr(shard, "main_grad"):
                 gradient = shard.main_grad.add_(gradient)
-            shard.main_grad = param.main_grad = gradient  # type: ignore[attr-defined]  # named so there
+            shard.main_grad = param.main_grad = gradient
 
         return add
 

@@ -96,7 +96,7 @@ class XlaFullyShardedDataParallel(nn.Module):
 
     def __getitem__(self, key: int) -> Any:
         """A part of a wrapped `nn.Sequential`."""
-        return self.module[key]  # type: ignore[index]  # where it has no parts, Python says so
+        return self.module[key]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped module with whole parameters."""
@@ -194,7 +194,7 @@ def _materialise(module: nn.Module, initialise: Callable[[nn.Module], None] | No
             initialise(each)
         else:
             each.to_empty(device="cpu", recurse=False)
-            each.reset_parameters()  # type: ignore[operator]  # without it, PyTorch says so
+            each.reset_parameters()
 
 
 def _cut(module: nn.Module, sharing: Sharing) -> Iterator[Shard]:

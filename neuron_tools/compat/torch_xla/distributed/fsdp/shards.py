@@ -84,7 +84,7 @@ class Gather(torch.autograd.Function):
         return shard.whole()
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, None]:
         """Reduce and scatter."""
         return ctx.shard.reduced(gradient), None
 
@@ -96,7 +96,8 @@ class Resharding(torch.autograd.graph.saved_tensors_hooks):
         by_value = {whole.lazy: shard for shard, whole in wholes if isinstance(whole, XlaTensor)}
 
         def pack(tensor: torch.Tensor) -> Any:
-            shard = by_value.get(_value(tensor)) or by_value.get(_value(tensor._base))
+            found = (by_value.get(value) for value in _values(tensor))
+            shard = next((each for each in found if each is not None), None)
             return (
                 tensor if shard is None else (shard, tensor.size(), tensor.stride(), tensor.storage_offset())
             )
@@ -104,8 +105,9 @@ class Resharding(torch.autograd.graph.saved_tensors_hooks):
         super().__init__(pack, _unpacked)
 
 
-def _value(tensor: torch.Tensor | None) -> LazyValue | None:
-    return tensor.lazy if isinstance(tensor, XlaTensor) else None
+def _values(tensor: torch.Tensor) -> list[LazyValue]:
+    """A tensor's own value, and that of what it is a view of."""
+    return [each.lazy for each in (tensor, tensor._base) if isinstance(each, XlaTensor)]
 
 
 def _unpacked(packed: Any) -> torch.Tensor:

@@ -12,5 +12,5 @@ from torch.utils.checkpoint import checkpoint
 def checkpoint_module(module: nn.Module) -> nn.Module:
     """Let a module compute its activations again in the backward pass; it is changed in place."""
     forward: Any = module.forward
-    module.forward = partial(checkpoint, forward, use_reentrant=False)  # type: ignore[method-assign]
+    module.forward = partial(checkpoint, forward, use_reentrant=False)
     return module
