@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.dtypes import DType, as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, Mask, as_index, pad
-from neuron_tools.nki.layout import row_major, tile_layout
+from neuron_tools.nki.layout import Shape, row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.scalars import require_32_bits
 from neuron_tools.nki.tensor_base import Own, TensorBase
@@ -360,8 +360,10 @@ def pattern_view(
     """
     kind = as_dtype(dtype) if dtype is not None else tensor.dtype
     shape = tuple(int(count) for _, count in pattern)
-    strides = tuple(int(step) for step, _ in pattern)
-    base = tensor.offset * tensor.dtype.itemsize // kind.itemsize + register_value(offset)
+    strides, start = tuple(int(step) for step, _ in pattern), register_value(offset)
+    if tensor.buffer.is_on_chip:
+        strides, start = _across_partitions(tensor, kind, strides, start)
+    base = tensor.offset * tensor.dtype.itemsize // kind.itemsize + start
     view = tensor.placed(shape, strides, base, kind)
     if scalar_offset is None and vector_offset is None:
         return view
@@ -378,6 +380,20 @@ def pattern_view(
     assert vector_offset is not None
     tracing.active().needs_values()
     return _vector_pattern(tensor, view, index_values(vector_offset), indirect_dim, step)
+
+
+def _across_partitions(tensor: TensorBase, kind: DType, strides: Shape, start: int) -> tuple[Shape, int]:
+    """A pattern on a part of each partition, in elements of the tile.
+
+    The first step leads from one partition to the next: it is the number of elements that the tensor has in
+    each ("Restriction on SBUF/PSUM Tensors", NKI Access Patterns), of a part as many as the part has.
+    """
+    own = math.prod(tensor.shape[1:]) * tensor.dtype.itemsize // kind.itemsize
+    pitch = tensor.backing.pitch_bytes // kind.itemsize
+    if own == pitch or not strides or strides[0] != own:
+        return strides, start
+    partition, element = divmod(start, own)
+    return (pitch, *strides[1:]), partition * pitch + element
 
 
 def _vector_pattern(tensor: Own, view: Own, chosen: IntArray, indirect_dim: int, step: int) -> Own:

@@ -73,6 +73,27 @@ def test_views_show_the_elements_that_numpy_would(take, expected):
     np.testing.assert_array_equal(view_of(take), expected)
 
 
+@pytest.mark.parametrize(
+    ("take", "expected"),
+    [
+        (lambda t: t[:, 2:4].ap(pattern=[[96, 16], [1, 8]]), X[:, 2, 0]),
+        (lambda t: t[:, 2:4].ap(pattern=[[96, 8], [1, 8]], offset=3 * 96 + 48), X[3:11, 3, 0]),
+        (lambda t: t[:, 2:4].ap(pattern=[[192, 16], [1, 8]]), X[:, 2, 0]),
+        (
+            lambda t: t[:, 2:4].ap(pattern=[[192, 16], [1, 8]], dtype=nl.uint16),
+            X.view(np.uint16)[:, 2, 0, :8],
+        ),
+    ],
+)
+def test_a_pattern_on_a_part_of_a_tile_steps_from_partition_to_partition(take, expected):
+    def part(t):
+        held = tile(X.shape)
+        nisa.dma_copy(held, t)
+        return take(held)
+
+    np.testing.assert_array_equal(view_of(part), expected)
+
+
 def test_indirection_takes_elements_of_the_free_dimension():
     """16 partitions share the positions that they hold, taken along the partitions first."""
     data, index = floats(32, 40), integers(32, 2, high=40, dtype=np.uint32)
