@@ -53,8 +53,9 @@ def choices(kind: Kind) -> tuple[Engine, ...]:
 
 
 def on_engine(kind: Kind, engine: Engine) -> Kind:
-    """The kind with its choice made."""
-    steps = tuple(replace(step, engine=engine) for step in kind.steps)
+    """The kind with its choice made; its steps keep what it was made from."""
+    was_open = sum(1 << each for each in kind.engines)
+    steps = tuple(replace(step, engine=engine, open_engines=was_open) for step in kind.steps)
     return replace(kind, steps=steps, engines=())
 
 

@@ -23,7 +23,9 @@ class Step:
     Attributes:
         waits: Operand slots (0-1 written, 2-5 read) that this row touches.
         source, second_source: Slots of the operands that it reads, for the tile columns.
+        parameters: The same of operands with one element per partition, two at most.
         writes: Slots that are complete when this row is.
+        open_engines: Bits of the engines that `engine` was chosen from; 0: the kernel fixed it.
     """
 
     engine: Engine
@@ -41,6 +43,14 @@ class Step:
     source: int = NO_OPERAND
     second_source: int = NO_OPERAND
     writes: tuple[int, ...] = ()
+    open_engines: int = 0
+    parameters: tuple[int, ...] = ()
+
+    def slot(self, column: str) -> int:
+        """The slot of the operand that a tile column of the instruction table names."""
+        places = {"source": self.source, "second_source": self.second_source}
+        parameters = dict(zip(("parameter", "second_parameter"), self.parameters))
+        return {**places, **parameters}.get(column, NO_OPERAND)
 
 
 @dataclass(frozen=True, slots=True)

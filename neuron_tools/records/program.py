@@ -209,8 +209,16 @@ INSTRUCTION_DTYPE = np.dtype(
         ("source", "i4"),  # tile read (first operand), row of the tile table; -1 = none
         ("second_source", "i4"),  # tile read (second operand); -1 = none
         ("destination", "i4"),  # tile written; -1 = none
+        ("parameter", "i4"),  # tile read as a parameter, one element per partition; -1 = none
+        ("second_parameter", "i4"),
+        ("open_engines", "u1"),  # bits of the engines that `engine` was chosen from; 0 = the kernel fixed it
     ]
 )
+
+READ_COLUMNS = ("source", "second_source", "parameter", "second_parameter")
+"""Columns of an instruction that name a tile that it reads."""
+TILE_COLUMNS = (*READ_COLUMNS, "destination")
+"""Columns of an instruction that name a tile."""
 
 WAIT_DTYPE = np.dtype([("semaphore", "i4"), ("value", "i4")])
 
@@ -349,6 +357,8 @@ def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
         "source",
         "second_source",
         "destination",
+        "parameter",
+        "second_parameter",
         "tensor",
         "tile",
         "semaphore",

@@ -251,6 +251,9 @@ class ProgramBuilder:
         source: int = -1,
         second_source: int = -1,
         destination: int = -1,
+        parameter: int = -1,
+        second_parameter: int = -1,
+        open_engines: int = 0,
         after: Iterable[int] = (),
         waits: Iterable[tuple[int, int]] = (),
         signal: int = -1,
@@ -266,7 +269,7 @@ class ProgramBuilder:
             (
                 int(engine), int(input_dtype), int(output_dtype), int(source_memory), int(destination_memory),
                 int(opcode), function, int(flags), partitions, columns, elements, dma, hlo, 0, 0, signal,
-                source, second_source, destination,
+                source, second_source, destination, parameter, second_parameter, open_engines,
             )
         )  # fmt: skip
         for token in after:

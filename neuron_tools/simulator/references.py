@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.records.program import Engine, Opcode, Program, peer_semaphore
+from neuron_tools.records.program import READ_COLUMNS, Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
 
 BoolArray = npt.NDArray[np.bool_]
@@ -43,8 +43,7 @@ def check_references(program: Program) -> None:
         ("dma", len(dmas), "starts a DMA"),
         ("hlo", len(program.hlo), "belongs to an HLO operation"),
         ("signal", program.semaphore_count, "signals a semaphore"),
-        ("source", len(program.tiles), "reads a tile"),
-        ("second_source", len(program.tiles), "reads a tile"),
+        *((column, len(program.tiles), "reads a tile") for column in READ_COLUMNS),
         ("destination", len(program.tiles), "writes a tile"),
         ("activation", len(program.activations), "applies an activation"),
     ):

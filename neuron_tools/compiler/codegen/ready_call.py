@@ -18,7 +18,7 @@ from neuron_tools.compiler.codegen.context import Context, framework_shares
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.ready_program import ReadyProgram, ready_program_of
-from neuron_tools.records.program import Memory, Program, Purpose
+from neuron_tools.records.program import TILE_COLUMNS, Memory, Program, Purpose
 from neuron_tools.records.rows import copied
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 
@@ -126,7 +126,7 @@ class _ReadyCall:
         block["hlo"] = _mapped(block["hlo"], hlo)
         block["wait_count"] = block["first_wait"] = 0
         block["signal"] = -1
-        for column in ("source", "second_source", "destination"):
+        for column in TILE_COLUMNS:
             block[column][block[column] >= 0] += first_tile
         return block
 

@@ -19,6 +19,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.records.program import (
+    TILE_COLUMNS,
     Collective,
     HloOperation,
     Memory,
@@ -276,7 +277,7 @@ class _Copy:
         first_tile = context.builder.tiles(tiles)
         hlo = self._hlo()
         block, dmas = copied(section.instructions), copied(section.dmas)
-        for column in ("source", "second_source", "destination"):
+        for column in TILE_COLUMNS:
             block[column][block[column] >= 0] += first_tile
         block["hlo"] = _mapped(block["hlo"], hlo)
         dmas["tile"][dmas["tile"] >= 0] += first_tile

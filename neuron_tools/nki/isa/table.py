@@ -8,10 +8,10 @@ record and a function that computes values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from neuron_tools.backend.kinds import Kind, Step
+from neuron_tools.backend.kinds import READS, Kind, Step
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -173,12 +173,14 @@ class Call:
         """The row of the call."""
         record = self.record
         assert record.opcode is not None
-        read = [self.forms[operand.name] for operand in record.operands
-                if operand.streamed and not operand.written]  # fmt: skip
-        streamed = [form for form in read if form is not None]
-        return compute_step(
+        read = [operand for operand in record.operands
+                if not operand.written and self.forms[operand.name] is not None]  # fmt: skip
+        streamed = [self.form(operand.name) for operand in read if operand.streamed]
+        step = compute_step(
             self.engine, record.opcode, self.form(record.operands[0].name), *streamed[:2], **options
         )
+        parameters = tuple(slot for slot, operand in enumerate(read, READS) if not operand.streamed)
+        return replace(step, parameters=parameters)
 
     # Rules
 

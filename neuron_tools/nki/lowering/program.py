@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neuron_tools.backend.allocate import NoPlaceError, Places
 from neuron_tools.backend.body import CONSTANT, INPUT, OUTPUT, SPILL, Body
-from neuron_tools.backend.kinds import READS, Kind, Transfer
+from neuron_tools.backend.kinds import READS, Kind, Step, Transfer
 from neuron_tools.backend.order import bucket_starts, written_buffers
 from neuron_tools.backend.pipeline import Options, asked_options, run_passes
 from neuron_tools.backend.schedule import trigger_engine
@@ -23,6 +23,7 @@ from neuron_tools.records.kernel_source import KernelSource, LoweredKernel, with
 from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
+    READ_COLUMNS,
     TILE_DTYPE,
     Collective,
     Engine,
@@ -301,7 +302,7 @@ class _Lowering:
         destination = np.where(written >= 0, tile_of[written], -1)
         layout.fill(block, "destination", destination, layout.writes)
         hazards = hazard.reshape(-1, 4)
-        for column, slot_of in (("source", layout.source), ("second_source", layout.second_source)):
+        for column, slot_of in zip(READ_COLUMNS, layout.slots.T):
             for slot in range(4):
                 own = self.rows[:, 3 + READS + slot]
                 follows = hazards[:, slot]
@@ -366,7 +367,7 @@ class _Layout:
     Attributes:
         counts, first, last: (rows,) how many, the first, and the last (which completes it).
         writes: (program rows,) whether the row completes the call's result.
-        source, second_source: (program rows,) operand slot that the tile columns name.
+        slots: (program rows, READ_COLUMNS) operand slot that each column of tiles that are read names.
     """
 
     def __init__(self, kinds: list[Kind], rows: npt.NDArray[np.int32]) -> None:
@@ -386,9 +387,9 @@ class _Layout:
         self.call_of = np.repeat(np.arange(len(rows)), self.counts)
         self._templates = np.concatenate(templates) if templates else np.zeros(0, INSTRUCTION_DTYPE)
         steps = [step for kind in kinds for step in kind.steps or (_TRIGGER,)]
-        columns = np.array([(s.source, s.second_source, bool(s.writes)) for s in steps]).reshape(-1, 3)
-        picked = columns[self.template_row] if len(columns) else np.zeros((0, 3), np.int64)
-        self.source, self.second_source, self.writes = picked[:, 0], picked[:, 1], picked[:, 2] != 0
+        slots = np.array([[step.slot(column) for column in READ_COLUMNS] for step in steps], np.int64)
+        self.slots = slots.reshape(-1, len(READ_COLUMNS))[self.template_row]
+        self.writes = np.array([bool(step.writes) for step in steps], bool)[self.template_row]
 
     @staticmethod
     def _template(kind: Kind) -> Table:
@@ -397,7 +398,8 @@ class _Layout:
             table["opcode"] = int(Opcode.DMA_TRIGGER)
         for row, step in enumerate(kind.steps):
             for column in ("engine", "opcode", "input_dtype", "output_dtype", "source_memory",
-                           "destination_memory", "flags", "partitions", "columns", "elements"):  # fmt: skip
+                           "destination_memory", "flags", "partitions", "columns", "elements",
+                           "open_engines"):  # fmt: skip
                 table[column][row] = int(getattr(step, column))
         table["hlo"] = 0
         return table
@@ -421,16 +423,8 @@ class _Layout:
         return np.asarray(self.first[consumers] + table[self.kind_of[consumers], slots])
 
 
-class _Trigger:
-    """Stands for the step of a DMA."""
-
-    source = -1
-    second_source = -1
-    writes = ()
-    activation = ""
-
-
-_TRIGGER = _Trigger()
+_TRIGGER = Step(Engine.SYNC, Opcode.DMA_TRIGGER)
+"""Stands for the step of a DMA."""
 
 
 def _slot_rows(kind: Kind) -> list[int]:

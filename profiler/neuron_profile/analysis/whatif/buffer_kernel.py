@@ -34,7 +34,7 @@ def true_dependencies(
     """Pairs (row, producer) of which the row reads what the producer wrote last.
 
     Args:
-        reads: (rows, 2) tiles that each row reads, -1 = none.
+        reads: (rows, operands) tiles that each row reads, -1 = none.
         writes: (rows,) tile that each row writes, -1 = none.
         producers: (rows,) number by which the row's writes are known.
         cells: (tiles, 4) first and last cell, first and last group of partitions of each tile.

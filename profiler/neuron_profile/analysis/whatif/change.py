@@ -18,6 +18,7 @@ from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.records.program import (
+    READ_COLUMNS,
     DType,
     Engine,
     Flag,
@@ -387,7 +388,7 @@ def _loaded_to_be_turned(program: Program, stores: Mask) -> Mask:
     )
     turning = np.isin(table["destination"], table["source"][copies & (table["source"] >= 0)])
     turning |= table["opcode"] == int(Opcode.LDWEIGHTS)
-    read = np.concatenate([table["source"][~turning], table["second_source"]])
+    read = np.concatenate([table["source"][~turning], *(table[column] for column in READ_COLUMNS[1:])])
     turned = np.setdiff1d(table["source"][turning & (table["source"] >= 0)], read)
     loads: Mask = _loads(program) & (dmas["tile"] >= 0) & np.isin(dmas["tile"], turned)
     return loads if stores.any() else np.zeros(len(dmas), bool)

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import Edges, value_dependencies
 from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, reuses, triggers
+from neuron_profile.analysis.whatif.rescheduled import rescheduled
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.program import Memory, Program
+from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.errors import ProgramError
 
@@ -127,7 +128,8 @@ def _cut(program: Program, core: NeuronCore, scale: CostScale, pieces: _Pieces) 
     uses = _buffers(program, producers, roles, pieces)
     places = np.array(list(reuses(program, core, uses, said)), np.int64).reshape(-1, 2)
     edges = np.concatenate([values, places])
-    return in_order(program, scale, in_turn(program, edges, times - LEAST * is_use, gone), edges)
+    placed, order = rescheduled(program, core, edges, said)
+    return in_order(placed, scale, order, edges)
 
 
 Producers = list[list[int]]
@@ -223,7 +225,7 @@ def _buffers(program: Program, producers: Producers, roles: _Roles, pieces: _Pie
         made = [each for each in producers[save] if each < len(producers)]
         saved[int(moved[save])] = max(made, default=save), part
         uses.update((each, part) for each in made)
-    for column in (table["source"], table["second_source"], table["destination"], moved):
+    for column in (*(table[name] for name in TILE_COLUMNS), moved):
         for row in np.flatnonzero(column >= 0).tolist():
             tile = int(column[row])
             if row in gone or tiles["memory"][tile] != int(Memory.SBUF):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.backend.allocate import ALIGNMENT
-from neuron_tools.records.program import Flag, Memory, Program
+from neuron_tools.records.program import READ_COLUMNS, Flag, Memory, Program
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.errors import ProgramError
 
@@ -31,7 +31,7 @@ class _Accesses:
     """Tiles that each row reads and writes; a trigger's are those of its DMA. -1 = none, or not known.
 
     Attributes:
-        reads: (rows, 2).
+        reads: (rows, READ_COLUMNS).
         writes: (rows,).
         known: (rows,) whether `reads` has all that is read on chip.
         tensor_read, tensor_written: (rows,) tensor in HBM of a load, of a store; -1 = none.
@@ -103,7 +103,7 @@ def recorded_edges(program: Program) -> Edges | None:
 
 def _accesses(program: Program) -> _Accesses:
     table, dmas = program.instructions, program.dmas
-    reads = np.stack([table["source"], table["second_source"]], axis=1).astype(np.int64)
+    reads = np.stack([table[column] for column in READ_COLUMNS], axis=1).astype(np.int64)
     writes = table["destination"].astype(np.int64)
     known = (table["source"] >= 0) | ~np.isin(table["source_memory"], _ON_CHIP)
     adds = (table["flags"] & int(Flag.ACCUMULATE)) != 0
@@ -130,7 +130,7 @@ def _only_reuses(program: Program, accesses: _Accesses, rows: Ints, producers: I
     by = np.where(producers < count, producers, trigger[np.maximum(producers - count, 0)])
     reuses = _overlap(program, accesses.writes[rows], accesses.writes[by])
     takes = (accesses.tensor_read[rows] >= 0) & (accesses.tensor_read[rows] == accesses.tensor_written[by])
-    for operand in range(2):
+    for operand in range(accesses.reads.shape[1]):
         reuses |= _overlap(program, accesses.writes[rows], accesses.reads[by, operand])
         takes |= _overlap(program, accesses.reads[rows, operand], accesses.writes[by])
     false: Mask = reuses & ~takes & accesses.known[rows]

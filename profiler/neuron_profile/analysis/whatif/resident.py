@@ -20,7 +20,7 @@ from neuron_profile.analysis.whatif.own_buffers import (
 )
 from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, reuses, triggers
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.program import Memory, Program
+from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.errors import ProgramError
@@ -31,7 +31,6 @@ MOST_ROWS = 200_000
 """Rows of a program above which nothing is left out: the walk over its rows is not compiled."""
 TOLERANCE = 0.02
 """By how much a program with its own rows in new places may take another time than it took."""
-_OPERANDS = ("source", "second_source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ def _uses(program: Program, kept: _Kept) -> Uses:
     table, dmas, tiles = program.instructions, program.dmas, program.tiles
     moved = np.where(table["dma"] >= 0, dmas["tile"][np.maximum(table["dma"], 0)], -1)
     uses = []
-    for column in (*(table[name] for name in (*_OPERANDS, "destination")), moved):
+    for column in (*(table[name] for name in TILE_COLUMNS), moved):
         tile = np.where(column >= 0, kept.tile[np.maximum(column, 0)], -1)
         rows = np.flatnonzero((tile >= 0) & ~kept.gone)
         rows = rows[tiles["memory"][tile[rows]] == int(Memory.SBUF)]

@@ -139,6 +139,37 @@ def test_activations_name_their_function_and_reductions_are_marked():
     assert row["flags"] & 32
 
 
+def test_a_row_says_which_engines_it_was_chosen_from():
+    def body(a):
+        part = on_chip(a)
+        nisa.tensor_scalar(part, part, nl.multiply, 2.0)
+        nisa.tensor_scalar(part, part, nl.multiply, 2.0, engine=nisa.vector_engine)
+        nisa.tensor_tensor(part, part, part, nl.add)
+        return a
+
+    table = lowered(body, floats(128, 16)).program.instructions
+    scaled = table[table["opcode"] == Opcode.TENSOR_SCALAR]
+    assert scaled["open_engines"].tolist() == [1 << Engine.VECTOR | 1 << Engine.SCALAR, 0]
+    assert not table["open_engines"][table["opcode"] != Opcode.TENSOR_SCALAR].any()
+
+
+def test_a_row_names_the_tiles_of_its_parameters():
+    def body(a):
+        part, factor, offset = on_chip(a), tile((128, 1)), tile((128, 1))
+        nisa.memset(factor, 2.0)
+        nisa.memset(offset, 1.0)
+        nisa.tensor_scalar(part, part, nl.multiply, factor, op1=nl.add, operand1=offset)
+        nisa.tensor_scalar(part, part, nl.multiply, 2.0, op1=nl.add, operand1=offset)
+        return a
+
+    table = lowered(body, floats(128, 16)).program.instructions
+    factor, offset = table["destination"][table["opcode"] == Opcode.MEMSET]
+    scaled = table[table["opcode"] == Opcode.TENSOR_SCALAR]
+    assert scaled["parameter"].tolist() == [factor, offset]
+    assert scaled["second_parameter"].tolist() == [offset, -1]
+    assert (scaled["second_source"] == -1).all()
+
+
 def test_descriptors_follow_the_contiguous_bytes():
     def body(a):
         part = tile((128, 64))

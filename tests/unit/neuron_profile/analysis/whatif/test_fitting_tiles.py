@@ -19,7 +19,7 @@ PIECES, PIECE_BYTES = 64, 8192
 ON_CHIP = {"source_memory": Memory.SBUF, "destination_memory": Memory.SBUF}
 
 
-def kernel(reload_bytes: int = PIECE_BYTES, pieces: int = PIECES) -> Program:
+def kernel(reload_bytes: int = PIECE_BYTES, pieces: int = PIECES, open_engines: int = 0) -> Program:
     """Pieces are loaded, changed, spilled and summed; then each is loaded back, scaled and stored."""
     builder = ProgramBuilder("softmax")
     load = builder.queue("in", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
@@ -56,7 +56,7 @@ def kernel(reload_bytes: int = PIECE_BYTES, pieces: int = PIECES) -> Program:
         builder.instruction(
             Engine.VECTOR, Opcode.TENSOR_TENSOR, partitions=128, elements=PIECE_BYTES // 4, source=tile,
             second_source=total, destination=tile, input_dtype=DType.F32, output_dtype=DType.F32,
-            after=[back], **ON_CHIP,
+            open_engines=open_engines, after=[back], **ON_CHIP,
         )  # fmt: skip
         freed[number % 8] = [moved(store, tile, result, [builder.instruction_count - 1])]
     program = builder.finish()
@@ -116,3 +116,16 @@ def test_a_sum_of_very_many_pieces_is_followed_back():
     changed, scale = fitted(program)
     assert len(changed.dmas) == len(program.dmas) - 2 * 1500
     assert scale.is_unchanged
+
+
+def test_an_engine_that_the_kernel_left_open_is_chosen_anew():
+    changed, _ = fitted(kernel(open_engines=1 << Engine.VECTOR | 1 << Engine.SCALAR))
+    on = changed.instructions["engine"][changed.instructions["open_engines"] > 0]
+    assert len(on) == PIECES
+    assert Engine.SCALAR in on
+
+
+def test_an_engine_that_the_kernel_chose_stays():
+    changed, _ = fitted(kernel())
+    scaled = changed.instructions["opcode"] == Opcode.TENSOR_TENSOR
+    assert set(changed.instructions["engine"][scaled].tolist()) == {Engine.VECTOR}
