@@ -2,6 +2,7 @@ from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from tests.integration.project.checkout import ROOT
@@ -52,6 +53,15 @@ def test_every_dependency_is_pinned_to_a_version_it_allows(python):
     pinned = pins(python)
     for dependency in dependencies(python):
         assert dependency.specifier.contains(pinned[canonicalize_name(dependency.name)]), dependency
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_pin_supports_the_python_that_it_is_for(python):
+    pinned = pins(python)
+    for installed in metadata.distributions():
+        asked = installed.metadata["Requires-Python"]
+        if asked and pinned.get(canonicalize_name(installed.metadata["Name"])) == installed.version:
+            assert SpecifierSet(asked).contains(f"{python}.5"), installed.metadata["Name"]
 
 
 def test_the_bootstrap_installs_the_pinned_torch():
