@@ -25,7 +25,7 @@ from neuron_explorer.page import Site
 from neuron_explorer.sharing import NOT_SHARED, SharedStore, Sharing
 from neuron_explorer.sign_in import read_sign_in
 from neuron_explorer.tasks import Tasks
-from neuron_explorer.timeline import band_routes
+from neuron_explorer.timeline import band_routes, marker_routes
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
@@ -147,6 +147,7 @@ def make_guarded_server(
     uploads.register(server, site)
     timeline_routes.register(server, library)
     band_routes.register(server, site)
+    marker_routes.register(server, site)
     api_routes.register(server, library, sharing)
     workspace_routes.register(server, site)
     hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]

@@ -1,4 +1,4 @@
-"""What the Explorer remembers for its user between runs: tags of profiles and saved queries."""
+"""What the Explorer remembers for its user between runs: tags of profiles, saved queries and markers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from neuron_explorer.marker_sets import LONGEST_NAME, Marker, MarkerSet, stored_sets
 from neuron_tools.errors import NeuronToolsError
 
 FILE_NAME = "explorer.json"
 MOST_TAGS, LONGEST_TAG = 12, 40
-MOST_QUERIES, LONGEST_NAME, LONGEST_QUERY = 200, 80, 20_000
+MOST_QUERIES, LONGEST_QUERY = 200, 20_000
+MOST_MARKER_SETS = 200
+_FIELDS = ("tags", "queries", "markers")
 
 
 class StoreError(NeuronToolsError):
@@ -28,7 +31,7 @@ def data_folder() -> Path:
 
 
 class UserStore:
-    """Tags and queries in one JSON file. A file that cannot be read counts as empty.
+    """Tags, queries and markers in one JSON file. A file that cannot be read counts as empty.
 
     Args:
         folder: Where the file stands; the user's own folder by default.
@@ -86,14 +89,36 @@ class UserStore:
                 raise StoreError(f"At most {MOST_QUERIES} queries are kept: remove some.")
             self._write({**content, "queries": kept})
 
+    def marker_sets(self) -> tuple[MarkerSet, ...]:
+        """Saved markers of all profiles, by profile and name."""
+        return stored_sets(self._read().get("markers"))
+
+    def save_markers(self, profile_id: str, profile_name: str, name: str, markers: Sequence[Marker]) -> None:
+        """Keep markers of a profile under a name, or forget those of that name where there are none.
+
+        Raises:
+            StoreError: They have no name, there are too many, or the file cannot be written.
+        """
+        name = name.strip()[:LONGEST_NAME]
+        if not name:
+            raise StoreError("Give the markers a name to save them.")
+        with self._lock:
+            content = self._read()
+            others = [
+                one for one in stored_sets(content.get("markers"))
+                if (one.profile_id, one.name) != (profile_id, name)
+            ]  # fmt: skip
+            if markers and len(others) >= MOST_MARKER_SETS:
+                raise StoreError(f"At most {MOST_MARKER_SETS} sets of markers are kept: remove some.")
+            saved = [MarkerSet(profile_id, profile_name, name, tuple(markers))] if markers else []
+            self._write({**content, "markers": _stored([*others, *saved])})
+
     def _read(self) -> dict[str, Any]:
         try:
             content = json.loads((self.folder / FILE_NAME).read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        fields = (
-            {name: content.get(name) for name in ("tags", "queries")} if isinstance(content, dict) else {}
-        )
+        fields = {name: content.get(name) for name in _FIELDS} if isinstance(content, dict) else {}
         return {name: value for name, value in fields.items() if isinstance(value, dict)}
 
     def _write(self, content: Mapping[str, Any]) -> None:
@@ -109,3 +134,12 @@ class UserStore:
         finally:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _stored(sets: Sequence[MarkerSet]) -> dict[str, Any]:
+    """Sets of markers as the file has them."""
+    kept: dict[str, Any] = {}
+    for one in sets:
+        of_profile = kept.setdefault(one.profile_id, {"profile": one.profile_name, "sets": {}})
+        of_profile["sets"][one.name] = [marker.plain for marker in one.markers]
+    return kept

@@ -317,6 +317,34 @@ def test_markers_tell_how_far_they_are_apart_and_take_notes(chromium: Any, addre
         assert complaints == []
 
 
+def test_markers_are_saved_loaded_and_compared(chromium: Any, profile: Path, tmp_path: Path) -> None:
+    other = write_small_profile(tmp_path / "other.nprof")
+    set_markers = f"(markers) => {TIMELINE}.setView({{ markers }})"
+    before = [{"timeNs": 100, "text": "first"}, {"timeNs": 400, "text": "last"}]
+    dialog = "[role=dialog][aria-label=Markers]"
+    with explorer_at([profile, other], tmp_path / "store") as at, sharp_page(chromium, at()) as (page, said):
+        page.evaluate(set_markers, before)
+        page.locator(".nt-button", has_text="Markers").click()
+        page.get_by_label("Name for the markers").fill("base")
+        page.get_by_label("Save the markers").click()
+        page.get_by_text("Saved base.").wait_for()
+        assert said == []
+    with explorer_at([other, profile], tmp_path / "store") as at, sharp_page(chromium, at()) as (page, said):
+        page.evaluate(set_markers, [{"timeNs": 1000, "text": "first"}, {"timeNs": 1250, "text": "last"}])
+        page.keyboard.press("Shift+M")
+        page.get_by_label("Compare with base (small.nprof)").click()
+        page.locator(dialog).get_by_text("−50 ns").wait_for()
+        page.get_by_label("Note of marker 2").fill("end")
+        page.keyboard.press("Tab")
+        assert view(page)["markers"][1]["text"] == "end"
+        page.get_by_label("Load base (small.nprof)").click()
+        page.locator(dialog).get_by_text("+0 ns").first.wait_for()
+        assert view(page)["markers"] == before
+        page.keyboard.press("Escape")
+        page.locator(dialog).wait_for(state="hidden")
+        assert said == []
+
+
 def test_two_fingers_pinch(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address("start_ns=0&end_ns=2000&"), has_touch=True) as (page, complaints):
         y = middle_of(page, "Tensor")

@@ -38,16 +38,22 @@ def wait_for_details(page: Any, name: str = "") -> None:
 
 
 @contextmanager
-def explorer_at(profiles: Sequence[Path]) -> Iterator[Any]:
-    """Gives the address of the page Timeline of the first profile, with further parameters."""
+def explorer_at(profiles: Sequence[Path], remembered: Path | None = None) -> Iterator[Any]:
+    """Gives the address of the page Timeline of the first profile, with further parameters.
+
+    Args:
+        profiles: What the library has.
+        remembered: Folder for what the Explorer remembers.
+    """
     from neuron_explorer.library import ProfileLibrary, profile_id
     from neuron_explorer.server import make_guarded_server
+    from neuron_explorer.user_store import UserStore
     from neuron_tools.listening import bind
     from neuron_tools.web_access import Access
 
     with ProfileLibrary(profiles) as library, bind(0) as listener:
         access = Access("neuron-explorer", listener.getsockname()[1])
-        server = make_guarded_server(library, access)
+        server = make_guarded_server(library, access, UserStore(remembered))
         page = f"timeline?profile={profile_id(profiles[0])}&"
 
         def address(parameters: str = "") -> str:

@@ -5,7 +5,7 @@ import type { ProfileSummary } from "./data/track.js";
 import type { PainterChoice } from "./draw/painter_choice.js";
 import type { ThemeChoice } from "./draw/theme.js";
 import type { TimeRange } from "./view/time_range.js";
-import type { Highlight, SpanRef, TimelineView } from "./view/view_state.js";
+import type { Highlight, Marker, SpanRef, TimelineView } from "./view/view_state.js";
 
 /** A place in a source file. */
 export interface SourcePlace {
@@ -23,8 +23,33 @@ export interface Selection {
   readonly source: SourcePlace | null;
 }
 
+/** Markers that were saved under a name. */
+export interface SavedMarkers {
+  readonly name: string;
+  /** What the profile is called that they are of. */
+  readonly profile: string;
+  /** Whether they are of the profile that is shown. */
+  readonly isOwn: boolean;
+  /** In order of time. */
+  readonly markers: readonly Marker[];
+}
+
+export interface MarkerSets {
+  readonly sets: readonly SavedMarkers[];
+  readonly canSave: boolean;
+}
+
+/** Where markers are saved. */
+export interface MarkerStore {
+  load(): Promise<MarkerSets>;
+  /** Keep markers of this profile under a name; none forget it. */
+  save(name: string, markers: readonly Marker[]): Promise<MarkerSets>;
+}
+
 export interface TimelineOptions {
   readonly source: DataSource;
+  /** Where markers are saved; without it they stand in the view only. */
+  readonly markerStore?: MarkerStore;
   /** A second profile to compare with: its tracks stand below those of the first, aligned by their hierarchy. */
   readonly compare?: DataSource;
   /** How much later, in ns, the second profile's time is at the same point of the axis; both begin there by default. */

@@ -18,6 +18,7 @@ import { Measure } from "./features/measure.js";
 import { OverviewMap } from "./features/overview_map.js";
 import { Pointing } from "./features/pointing.js";
 import { ReaderTable } from "./features/reader_table.js";
+import { SavedMarkersBox } from "./features/saved_markers.js";
 import { Search } from "./features/search.js";
 import { SightSums } from "./features/sight_sums.js";
 import { Walking } from "./features/walking.js";
@@ -67,6 +68,7 @@ class Timeline implements TimelineHandle {
   private readonly pointing: Pointing;
   private readonly walking: Walking;
   private readonly markers: Markers;
+  private readonly savedMarkers: SavedMarkersBox;
   private readonly bar: Bar;
   private readonly legend: Legend;
   private readonly search: Search;
@@ -113,6 +115,8 @@ class Timeline implements TimelineHandle {
     const { body, stage } = this.frame;
     this.markers = new Markers(core, () => stage.offsetLeft, () => body.focus({ preventScroll: true }));
     body.append(this.markers.field);
+    this.savedMarkers = new SavedMarkersBox(core, options.markerStore ?? null);
+    this.frame.root.append(this.savedMarkers.list.root);
     this.renderer = new Renderer(this.frame.stage, options.painter ?? "auto", () => this.input(), () => this.drawn());
     core.attach(this.renderer);
     const fail = (error: unknown): void => this.fail(error);
@@ -127,6 +131,7 @@ class Timeline implements TimelineHandle {
       onZoom: (by) => this.held(0, 0.5 * by),
       onAll: () => core.show(core.viewport.bounds),
       onHelp: () => this.help.toggle(),
+      onMarkers: () => this.savedMarkers.toggle(),
       onGroup: (grouping) => core.update({ grouping }),
       legend: this.legend.root,
       ...((options.theme ?? "system") === "system" && {
@@ -471,6 +476,7 @@ class Timeline implements TimelineHandle {
     pin: () => this.walking.withRow((row) => this.core.pin(row)),
     mark: () => this.markers.toggle(this.pointing.edgeNs),
     note: () => this.markers.write(this.pointing.edgeNs),
+    markers: () => this.savedMarkers.toggle(),
     measure: () => this.measure.step(this.pointing.edgeNs),
     search: () => this.search.focus(),
     "hit-next": () => this.search.step(1),

@@ -5,6 +5,7 @@ import type { Selection, SourcePlace, TimelineHandle } from "../options.js";
 import { createTimeline } from "../timeline.js";
 import type { TimelineView } from "../view/view_state.js";
 import { sourceAddress, writeAddress } from "./address.js";
+import { HttpMarkerStore } from "./marker_store.js";
 import { type ComponentProps, optionsFrom, viewFrom } from "./properties.js";
 
 interface ReactLibrary {
@@ -77,9 +78,11 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
   const props = latest.current;
   const base = props.data_url ?? "/data/";
   const told = viewFrom(props);
+  const routes = `${base}${encodeURIComponent(props.profile)}/`;
   const handle = createTimeline(container, {
     ...optionsFrom(props),
-    source: new HttpSource(`${base}${encodeURIComponent(props.profile)}/`),
+    source: new HttpSource(routes),
+    markerStore: new HttpMarkerStore(routes),
     ...(props.compare ? { compare: new HttpSource(`${base}${encodeURIComponent(props.compare)}/`) } : {}),
     ...(typeof props.compare_shift === "number" ? { compareShiftNs: props.compare_shift } : {}),
     view: told,

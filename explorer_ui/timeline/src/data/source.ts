@@ -37,7 +37,8 @@ export class HttpSource implements DataSource {
   }
 }
 
-async function refusal(response: Response): Promise<string> {
+/** What a server says of a request that it does not answer. */
+export async function refusal(response: Response): Promise<string> {
   const text = (await response.text()).trim();
   const isPlain = response.headers.get("content-type")?.startsWith("text/plain") ?? false;
   return isPlain && text ? text : `The server answered ${response.status} ${response.statusText}.`;

@@ -2,7 +2,8 @@
 
 import { lengthOf, type TimeRange } from "../view/time_range.js";
 import type { TimeScale } from "../view/time_scale.js";
-import { durationText } from "../view/time_text.js";
+import { durationText, signedText } from "../view/time_text.js";
+import type { ComparedMarker } from "../view/compared_markers.js";
 import type { DrawnRow, FrameInput } from "./frame.js";
 import { spanBox } from "./frame.js";
 import type { Theme } from "./theme.js";
@@ -32,11 +33,16 @@ export interface Overlays {
   readonly dragged: TimeRange | null;
   /** What the ruler measures; its end may lie before its start. */
   readonly measured: TimeRange | null;
+  /** Markers of another set beside those of the view. */
+  readonly compared: readonly ComparedMarker[];
 }
 
-export const NO_OVERLAYS: Overlays = { chosen: null, hovered: null, hits: [], hit: -1, dependencies: [], dragged: null, measured: null };
+export const NO_OVERLAYS: Overlays = {
+  chosen: null, hovered: null, hits: [], hit: -1, dependencies: [], dragged: null, measured: null, compared: [],
+};
 
 const MOST_MARKS = 2000;
+const DASH = 4;
 
 /** Draw onto rows that stand between two heights. */
 export function drawOverlays(
@@ -60,6 +66,23 @@ export function drawOverlays(
     if (x < -1 || x > scale.width) continue;
     pen.fillStyle = theme.mark;
     pen.fillRect(x, top, 1, bottom - top);
+  }
+  drawCompared(pen, overlays.compared, scale, theme, top, bottom);
+}
+
+/** Dashed lines where the markers of another set stand, and what lies between them and the view's own. */
+function drawCompared(
+  pen: CanvasRenderingContext2D, compared: readonly ComparedMarker[], scale: TimeScale, theme: Theme, top: number, bottom: number,
+): void {
+  for (const { timeNs, own } of compared) {
+    const x = Math.round(scale.toX(timeNs));
+    const to = own ? Math.round(scale.toX(own.timeNs)) : x;
+    if (Math.max(x, to) < 0 || Math.min(x, to) > scale.width) continue;
+    pen.fillStyle = theme.mark;
+    pen.globalAlpha = 0.12;
+    pen.fillRect(Math.max(Math.min(x, to), 0), top, Math.min(Math.abs(to - x), scale.width), bottom - top);
+    pen.globalAlpha = 1;
+    for (let y = top; y < bottom; y += 2 * DASH) pen.fillRect(x, y, 1, Math.min(DASH, bottom - y));
   }
 }
 
@@ -178,6 +201,7 @@ export function drawRulerMarks(pen: CanvasRenderingContext2D, input: FrameInput,
     const apart = before ? ` +${durationText(marker.timeNs - before.timeNs)}` : "";
     flag(pen, x, `${marker.text || place + 1}${apart}`, theme, height);
   });
+  for (const one of overlays.compared) comparedFlag(pen, one, scale, theme, height);
   for (const hit of overlays.hits) {
     const x = Math.round(scale.toX(hit.startNs));
     if (x < 0 || x > scale.width) continue;
@@ -195,6 +219,21 @@ function flag(pen: CanvasRenderingContext2D, x: number, text: string, theme: The
   pen.fillRect(x, 2, 1, height - 2);
   pen.fillStyle = theme.background;
   pen.fillText(text, x + 4, 10);
+}
+
+/** A framed flag below the others: the note, and how much later the view's own marker comes. */
+function comparedFlag(pen: CanvasRenderingContext2D, one: ComparedMarker, scale: TimeScale, theme: Theme, height: number): void {
+  const x = Math.round(scale.toX(one.timeNs));
+  if (x < -200 || x > scale.width) return;
+  const text = one.laterNs ? `${one.text} ${signedText(one.laterNs)}` : one.text;
+  const width = pen.measureText(text).width + 8;
+  pen.fillStyle = theme.background;
+  pen.fillRect(x, height - 14, width, 13);
+  pen.strokeStyle = theme.mark;
+  pen.lineWidth = 1;
+  pen.strokeRect(x + 0.5, height - 13.5, width - 1, 12);
+  pen.fillStyle = theme.text;
+  pen.fillText(text, x + 4, height - 7);
 }
 
 function rangeLength(pen: CanvasRenderingContext2D, range: TimeRange, scale: TimeScale, theme: Theme, height: number): void {

@@ -22,6 +22,7 @@ export type KeyAction =
   | "pin"
   | "mark"
   | "note"
+  | "markers"
   | "measure"
   | "search"
   | "hit-next"
@@ -45,6 +46,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["C", "Show what the chosen span waited for, and what waited for it"],
   ["M", "Put a marker at the pointer, or take it away"],
   ["T", "Write a note at a marker"],
+  ["Shift+M", "List of markers: save, load, compare"],
   ["R", "Measure from the pointer; again to hold the ruler, again to take it away"],
   ["/", "Search"],
   ["N  Shift+N", "Next, previous hit"],
@@ -80,6 +82,7 @@ const ACTIONS: Readonly<Record<string, KeyAction>> = {
   " ": "fold",
   p: "pin",
   m: "mark",
+  M: "markers",
   t: "note",
   r: "measure",
   "/": "search",

@@ -7,6 +7,7 @@ export interface BarTarget {
   onZoom(by: 1 | -1): void;
   onAll(): void;
   onHelp(): void;
+  onMarkers(): void;
   onGroup(by: Grouping): void;
   /** What colours mean. */
   readonly legend: HTMLElement;
@@ -35,6 +36,7 @@ export class Bar {
       button("nt-button", "All", "Show all (0)", () => target.onAll()),
       this.groups,
       legend,
+      button("nt-button", "Markers", "List of markers (Shift+M)", () => target.onMarkers()),
       this.lit,
       this.status,
       ...(onDark ? [button("nt-button", "◐", "Light or dark", () => onDark())] : []),

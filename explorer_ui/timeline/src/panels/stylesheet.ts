@@ -130,6 +130,18 @@ export const STYLES = `
 .nt-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .nt-help { position: absolute; z-index: 9; right: 20px; top: 44px; background: var(--nt-surface); border: 1px solid var(--nt-border);
   border-radius: 6px; padding: 10px 16px 12px; box-shadow: 0 4px 18px rgb(0 0 0 / .25); max-height: 84%; overflow: auto; }
+.nt-markers { position: absolute; z-index: 9; right: 20px; top: 44px; background: var(--nt-surface); border: 1px solid var(--nt-border);
+  border-radius: 6px; padding: 8px 12px 10px; box-shadow: 0 4px 18px rgb(0 0 0 / .25); max-height: 80%; max-width: calc(100% - 40px); overflow: auto; }
+.nt-markers table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 4px 0; }
+.nt-markers th { text-align: left; font-weight: 400; color: var(--nt-muted); padding: 1px 12px 1px 0; white-space: nowrap; }
+.nt-markers td { padding: 1px 12px 1px 0; white-space: nowrap; }
+.nt-markers td.nt-number { text-align: right; }
+.nt-markers input { height: 24px; width: 150px; padding: 0 6px; border: 1px solid var(--nt-border); border-radius: 4px; background: var(--nt-background); }
+.nt-markers .nt-button { border-color: var(--nt-border); }
+.nt-markers h3 { margin: 6px 0 0; font-size: 13px; }
+.nt-markers .nt-panel-head h3 { margin: 0; }
+.nt-markers p, .nt-message { margin: 4px 0; color: var(--nt-muted); }
+.nt-saving { display: flex; gap: 6px; margin: 6px 0; }
 .nt-help td { padding: 2px 14px 2px 0; }
 .nt-help kbd { border: 1px solid var(--nt-border); border-bottom-width: 2px; border-radius: 3px; padding: 0 5px; background: var(--nt-background);
   font: 11px var(--nt-font); }

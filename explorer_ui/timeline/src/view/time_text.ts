@@ -16,6 +16,11 @@ export function durationText(durationNs: number): string {
   return durationNs === 0 ? "0 ns" : `${digits(durationNs)} ns`;
 }
 
+/** A difference with its sign: `−1.200 ms`. */
+export function signedText(differenceNs: number): string {
+  return `${differenceNs < 0 ? "−" : "+"}${durationText(Math.abs(differenceNs))}`;
+}
+
 /** A time on an axis whose ticks are so far apart: no more digits than tell ticks apart. */
 export function tickText(timeNs: number, stepNs: number): string {
   const size = Math.max(Math.abs(timeNs), stepNs);
