@@ -55,7 +55,7 @@ def counter_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_
         parts.append(_with_held(rows, held) | {"tile": np.full(1, number)})
         last = np.flatnonzero(np.diff(rows["track"], append=-1))
         held |= {int(rows["track"][row]): float(rows["mean"][row]) for row in last}
-    return pa.Table.from_batches([_batch(parts)])
+    return pa.Table.from_batches([counter_batch(parts)])
 
 
 def value_before(profile: Profile, track: Track, time_ns: int) -> float | None:
@@ -90,8 +90,8 @@ def _with_held(rows: Rows, held: dict[int, float | None]) -> Rows:
     return {name: column[order] for name, column in joined.items()}
 
 
-def _batch(parts: list[Rows]) -> pa.RecordBatch:
-    """One batch of the rows of all tiles."""
+def counter_batch(parts: list[Rows]) -> pa.RecordBatch:
+    """One batch of the rows of all tiles, each with the columns of `SCHEMA`; `tile` has one value."""
     tile = [np.repeat(rows["tile"], len(rows["track"])) for rows in parts]
     columns = {name: [rows[name] for rows in parts] for name in SCHEMA.names if name != "tile"} | {
         "tile": tile

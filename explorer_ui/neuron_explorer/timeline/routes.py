@@ -25,6 +25,7 @@ from neuron_explorer.timeline.span_groups import SpanGroups, group_names
 from neuron_explorer.timeline.span_queries import range_query
 from neuron_explorer.timeline.span_tiles import span_tiles
 from neuron_explorer.timeline.track_list import origin_ns, track_list
+from neuron_explorer.timeline.use_tiles import has_use, use_tiles
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
@@ -103,6 +104,13 @@ def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
     return counter_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
 
 
+def _use(profile: Profile, parameters: Parameters) -> pa.Table:
+    """The use of engines, by the places of their tracks."""
+    tracks = profile.tracks()
+    places = [place for place in _asked(profile, parameters) if has_use(tracks[place])]
+    return use_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+
+
 def _places(profile: Profile, parameters: Parameters, *, of_counters: bool) -> list[int]:
     """The asked tracks of spans, or of counters: a page may not know yet what a capture has written."""
     tracks = profile.tracks()
@@ -171,6 +179,7 @@ _CHARGED = ChargedTiles()
 _ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
     "timeline": _timeline,
     "counters": _counters,
+    "use": _use,
     "charged": _charged,
     "lit": _lit,
     "details": _details,

@@ -9,6 +9,7 @@ import numpy as np
 from neuron_explorer.timeline.charged_tiles import is_charged
 from neuron_explorer.timeline.parameters import BUCKETS
 from neuron_explorer.timeline.range_statistics import range_statistics
+from neuron_explorer.timeline.use_tiles import has_use
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -82,6 +83,7 @@ def _track(
         "end_ns": track.end_ns - origin,
         "unit": track.unit,
         "charged": is_charged(track),
+        "use": has_use(track),
         "counter": track.is_counter,
         "least": least,
         "greatest": greatest,

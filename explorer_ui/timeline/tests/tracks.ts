@@ -21,6 +21,7 @@ export function track(place: number, change: Partial<Track> = {}): Track {
     endNs: 1000,
     unit: "",
     isCounter: false,
+    isUse: false,
     isCharged: false,
     isBand: false,
     host: "",

@@ -161,7 +161,7 @@ export class TileLoader {
     const [one] = tracks;
     if (!one) return;
     const { isCounter } = one;
-    const path = one.isBand ? "bands/tiles" : one.isCharged ? "charged" : (this.route?.path ?? (isCounter ? "counters" : "timeline"));
+    const path = one.isBand ? "bands/tiles" : one.isUse ? "use" : one.isCharged ? "charged" : (this.route?.path ?? (isCounter ? "counters" : "timeline"));
     const origin = this.originOf(one);
     const byPlace = new Map(tracks.map((track) => [track.listed, track]));
     const params = {
@@ -191,7 +191,7 @@ export class TileLoader {
 
 /** Tracks of one kind can be asked for together. */
 function kindOf(track: Track): number {
-  return Number(track.isCounter) + 2 * Number(track.isBase) + 4 * Number(track.isCharged) + 8 * Number(track.isBand);
+  return Number(track.isCounter) + 2 * Number(track.isBase) + 4 * Number(track.isCharged) + 8 * Number(track.isBand) + 16 * Number(track.isUse);
 }
 
 /** How a counter is scaled: from 0, or its least value, to a round number above its greatest. */

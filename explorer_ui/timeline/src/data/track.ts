@@ -2,6 +2,8 @@
 
 /** Places of bands begin here. */
 export const BAND_PLACES = 1 << 18;
+/** Places of the use of engines begin this far behind those of their tracks. */
+export const USE_PLACES = 1 << 17;
 /** Places of charged twins begin this far behind those of their tracks. */
 export const CHARGED_PLACES = 1 << 19;
 /** A track that is busy for less of the range than this is idle. */
@@ -32,6 +34,8 @@ export interface Track {
   readonly endNs: number;
   readonly unit: string;
   readonly isCounter: boolean;
+  /** Whether it is the share of the time in which the engine listed at its place is active. */
+  readonly isUse: boolean;
   /** Whether its pieces are charged time, which does not overlap, in place of the spans themselves. */
   readonly isCharged: boolean;
   /** Whether its pieces are findings or warnings, not spans of a table. */
@@ -79,6 +83,7 @@ interface TrackAnswer {
   counter: boolean;
   host?: string;
   charged?: boolean;
+  use?: boolean;
   in_range?: RangeUse | null;
   least: number;
   greatest: number;
@@ -107,7 +112,37 @@ export function readSummary(answer: TracksAnswer): ProfileSummary {
     originNs: answer.origin_ns,
     startNs: answer.start_ns,
     endNs: Math.max(answer.end_ns, answer.start_ns + 1),
-    tracks: answer.tracks.map(readTrack),
+    tracks: withUse(answer.tracks.map(readTrack), answer.tracks),
+  };
+}
+
+/** The tracks with the use of engines among the counters of their core, before the others. */
+function withUse(tracks: readonly Track[], answers: readonly TrackAnswer[]): Track[] {
+  const found = [...tracks];
+  for (const engine of tracks.filter((track) => answers[track.listed]!.use)) {
+    const isOfCore = (track: Track): boolean => engine.headings.every((name, depth) => track.headings[depth] === name);
+    const counter = found.findIndex((track) => isOfCore(track) && track.isCounter && !track.isUse);
+    const at = counter >= 0 ? counter : found.map(isOfCore).lastIndexOf(true) + 1;
+    found.splice(at, 0, useOf(engine));
+  }
+  return found;
+}
+
+function useOf(engine: Track): Track {
+  return {
+    ...engine,
+    place: engine.place + USE_PLACES,
+    id: `${engine.id}/use`,
+    level: "counter",
+    name: `${engine.name} active`,
+    headings: [...engine.headings, "Counters"],
+    depths: 1,
+    unit: "%",
+    isCounter: true,
+    isUse: true,
+    charged: null,
+    least: 0,
+    greatest: 100,
   };
 }
 
@@ -118,7 +153,7 @@ export function readBands(answers: readonly BandAnswer[]): Track[] {
 
 /** Whether a track with this in a range is idle there. */
 export function isIdleIn(track: Track, use: RangeUse | undefined): boolean {
-  if (track.isCounter) return track.spans === 0 || (track.least === 0 && track.greatest === 0);
+  if (track.isCounter && !track.isUse) return track.spans === 0 || (track.least === 0 && track.greatest === 0);
   return !use || use.busy_share < IDLE_SHARE;
 }
 
@@ -132,7 +167,7 @@ function readTrack(answer: TrackAnswer, place: number): Track {
 
 /** Whether a track has nothing at all, whatever the range. */
 export function isEmpty(track: Track): boolean {
-  return track.isCounter ? isIdleIn(track, undefined) : track.spans === 0;
+  return track.isCounter && !track.isUse ? isIdleIn(track, undefined) : track.spans === 0;
 }
 
 function bareTrack(answer: TrackAnswer, place: number): Track {
@@ -154,6 +189,7 @@ function bareTrack(answer: TrackAnswer, place: number): Track {
     endNs: answer.end_ns,
     unit: answer.unit,
     isCounter: answer.counter,
+    isUse: false,
     isCharged: false,
     isBand: false,
     charged: null,

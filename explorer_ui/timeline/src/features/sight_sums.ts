@@ -36,6 +36,7 @@ export class SightSums {
     const sight = sum ? `\n${countText(sum.count)} spans begin in sight, ${shareText(sum.busyShare)} busy` : "";
     const depths = track.depths > 1 ? `, ${track.depths} deep` : "";
     if (track.isCharged) return `${track.name}\ncharged time, which does not overlap; the arrow shows the spans themselves${sum ? `\n${shareText(sum.busyShare)} of what is in sight` : ""}`;
+    if (track.isUse) return `${track.name}\nshare of the time in which the engine runs anything; what overlaps counts once`;
     return `${track.name}\n${countText(track.spans)} ${track.isCounter ? "samples" : "spans"}${depths}${sight}`;
   }
 }
