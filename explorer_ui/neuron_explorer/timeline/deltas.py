@@ -6,6 +6,7 @@ from typing import Any
 
 from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns, sources_of
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.sources import SpanSource
 
 MOST_NAMES = 20_000
 """Names of one table; those with the most time count."""
@@ -36,9 +37,17 @@ def span_deltas(new: Profile, base: Profile) -> dict[str, Any]:
 def _means(profile: Profile, table: str) -> Means:
     if table not in profile.tables():
         return {}
+    found: Means = {}
+    for source in sources_of(table):
+        found |= _means_of(profile, source)
+    return found
+
+
+def _means_of(profile: Profile, source: SpanSource) -> Means:
+    table, places = source.table, places_by_row(profile, source)
     held = columns_of(profile, table)
-    columns = row_columns(sources_of(table)[0], held)
-    if columns is None:
+    columns = row_columns(source, held)
+    if columns is None or not places:
         return {}
     process = "coalesce(process_idx, 0)" if "process_idx" in held else "0"
     rows = profile.query(
@@ -47,7 +56,7 @@ def _means(profile: Profile, table: str) -> Means:
         f' FROM "{table}" WHERE {columns.start} IS NOT NULL'
         f" GROUP BY 1, 2, 3, 4 ORDER BY sum({columns.end} - {columns.start}) DESC LIMIT {MOST_NAMES}"
     )
-    tracks, places = profile.tracks(), places_by_row(profile, table)
+    tracks = profile.tracks()
     found: Means = {}
     for row in rows.to_pylist():
         place = places.get((row["process"], row["core"], row["apart"]))

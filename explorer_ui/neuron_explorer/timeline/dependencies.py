@@ -122,8 +122,10 @@ def _add(profile: Profile, chain: _Chain, keys: list[Key]) -> list[Key]:
 
 def _spans(profile: Profile, table: str, ids: list[int]) -> dict[Key, dict[str, Any]]:
     source = next(iter(sources_of(table)), None)
-    held = columns_of(profile, table) if source else frozenset()
-    columns = row_columns(source, held) if source else None
+    if source is None:
+        return {}
+    held = columns_of(profile, table)
+    columns = row_columns(source, held)
     if columns is None or "id" not in held:
         return {}
     process = "coalesce(process_idx, 0)" if "process_idx" in held else "0"
@@ -132,7 +134,7 @@ def _spans(profile: Profile, table: str, ids: list[int]) -> dict[Key, dict[str, 
         f" {columns.name} AS name, {process} AS process, {columns.core} AS core, {columns.apart} AS apart"
         f' FROM "{table}" WHERE id IN ({_listed(ids)})'
     ).to_pylist()
-    places = places_by_row(profile, table)
+    places = places_by_row(profile, source)
     found = {}
     for row in rows:
         place = places.get((row["process"], row["core"], row["apart"]))

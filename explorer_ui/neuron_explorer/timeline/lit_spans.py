@@ -146,7 +146,7 @@ def _found_in(profile: Profile, source: SpanSource, by: str, value: str) -> dict
     """Lit tracks of one table."""
     held = columns_of(profile, source.table)
     columns = row_columns(source, held)
-    places = places_by_row(profile, source.table)
+    places = places_by_row(profile, source)
     condition = _condition(source.table, held, by, "" if columns is None else columns.name)
     if columns is None or not places or not condition:
         return {}

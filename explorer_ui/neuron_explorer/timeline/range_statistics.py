@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuron_explorer.timeline.track_places import columns_of, row_columns, sources_of, track_apart
+from neuron_explorer.timeline.track_places import columns_of, row_columns, source_of, track_apart
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
@@ -88,7 +88,7 @@ def _charged(part: Profile, track: Track) -> dict[str, float]:
 
 def _span_names(profile: Profile, track: Track, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
     """All names on a track with their spans, by falling time; of a track of modules the paths."""
-    source = next(iter(sources_of(track.table)), None)
+    source = source_of(track)
     if source is None:
         return []
     held = columns_of(profile, track.table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from neuron_explorer.timeline.track_places import columns_of, row_columns, sources_of, track_apart
+from neuron_explorer.timeline.track_places import columns_of, row_columns, source_of, track_apart
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -32,7 +32,7 @@ def row_query(table: str, values: Mapping[str, Any]) -> str:
 def range_query(profile: Profile, track: Track, start_ns: int, end_ns: int) -> str:
     """A query whose answer are the rows of a track that overlap a range; empty where rows have no times."""
     held = columns_of(profile, track.table)
-    source = next(iter(sources_of(track.table)), None)
+    source = source_of(track)
     columns = None if source is None else row_columns(source, held)
     if columns is None:
         return ""

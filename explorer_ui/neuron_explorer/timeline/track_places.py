@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
+from neuron_tools.profile.timeline.track import Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,26 @@ def sources_of(table: str) -> list[SpanSource]:
     return [source for source in SPAN_SOURCES if source.table == table]
 
 
+def source_of(track: Track) -> SpanSource | None:
+    """The source of a track's spans; of tables with several, the one whose ids its own is like."""
+    sources = sources_of(track.table)
+    level = _parts(track.id)[0]
+    fitting = [source for source in sources if (source.again or source.level) == level]
+    return next(iter(fitting or sources), None)
+
+
 def columns_of(profile: Profile, table: str) -> frozenset[str]:
     """Columns that a profile's table has."""
     return frozenset(profile.table(table).columns)
 
 
-def places_by_row(profile: Profile, table: str) -> dict[tuple[int, int, str], int]:
-    """Places of a table's tracks by process, core and what tells them apart, but for tracks of modules."""
+def places_by_row(profile: Profile, source: SpanSource) -> dict[tuple[int, int, str], int]:
+    """Places of a source's tracks by process, core and what tells them apart, but for tracks of modules."""
     found = {}
     for place, track in enumerate(profile.tracks()):
-        if track.table != table or track.is_counter or track.level == "module":
+        if track.table != source.table or track.is_counter or track.level == "module":
+            continue
+        if source_of(track) != source:
             continue
         core = -1 if track.core_idx is None else track.core_idx
         found[track.process_idx, core, track_apart(track.id)] = place
@@ -68,6 +79,10 @@ def places_by_row(profile: Profile, table: str) -> dict[tuple[int, int, str], in
 
 def track_apart(track_id: str) -> str:
     """The end of a track's id that tells it apart from others of its core and level."""
+    return "/".join(_parts(track_id)[1:])
+
+
+def _parts(track_id: str) -> list[str]:
+    """The parts of a track's id behind process and core, the level first."""
     parts = track_id.split("/")
-    first = 3 if len(parts) > 1 and parts[1].startswith("core") else 2
-    return "/".join(parts[first:])
+    return parts[2 if len(parts) > 1 and parts[1].startswith("core") else 1 :] or [""]

@@ -45,9 +45,11 @@ class Labels:
         else:
             kind, unit = level or declared.get("kind") or source.level, ""
             text = title or source.title
-            name = declared.get("name") or text.format(text=key.text, number=key.number) or source.level
+            name = (
+                declared.get("name") or text.format(text=key.text, number=key.number).strip() or source.level
+            )
             told_apart = [key.text] * bool(source.texts) + [str(key.number)] * bool(source.number)
-            tail = "/".join([TRACE_TABLES.get(source.table, kind), *told_apart])
+            tail = "/".join([TRACE_TABLES.get(source.table, source.again or kind), *told_apart])
         core = key.core_idx if key.core_idx is not None else declared.get("device_idx")
         place = f"p{key.process_idx}" + (f"/core{key.core_idx}" if key.core_idx is not None else "")
         return Track(

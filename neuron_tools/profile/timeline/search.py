@@ -30,6 +30,7 @@ FOUND_SCHEMA = pa.schema(
 
 
 STACK = "stack_frame_ids"
+_AGAIN = frozenset(source.again for source in SPAN_SOURCES if source.again)
 
 
 def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, limit: int) -> pa.Table:
@@ -41,7 +42,9 @@ def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, li
     found: list[pa.Table] = []
     if not wanted.any():
         return FOUND_SCHEMA.empty_table()
-    for place in range(len(index.tracks)):
+    for place, track in enumerate(index.tracks):
+        if _AGAIN.intersection(track.id.split("/")[1:3]):
+            continue  # its spans are found on another track
         for lane in index.lanes(place):
             spans = lane.named(wanted, start_ns, end_ns, limit)
             if len(spans.row):
@@ -118,7 +121,7 @@ def search_rows(
     places = {track.id: place for place, track in enumerate(index.tracks)}
     labels, names, found = Labels(parts), Names(), []
     for source in SPAN_SOURCES:
-        if not set(condition.columns) <= set(TABLES[source.table].by_name):
+        if source.again or not set(condition.columns) <= set(TABLES[source.table].by_name):
             continue
         for rows in _matching(source, parts.get(source.table, ()), condition, names, range_ns):
             place = places.get(labels.describe(source, rows.key).id)

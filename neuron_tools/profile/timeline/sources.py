@@ -25,6 +25,8 @@ class SpanSource:
         layers: Whether a second track of modules is made from the column `layer`.
         limit: Columns of a limit, so many of so many, that a span's name tells instead of `names`.
         title: Name of a track; {text} and {number} stand for what tells it apart.
+        again: What the ids of its tracks have in place of the level, where another source shows the same
+            rows, too: they are searched there.
     """
 
     table: str
@@ -41,6 +43,7 @@ class SpanSource:
     layers: bool = False
     limit: tuple[str, ...] = ()
     title: str = "{text}"
+    again: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,6 +99,9 @@ SPAN_SOURCES = (
     SpanSource("BirInstruction", "bir", ("bir_name",), title="BIR"),
     SpanSource("DmaPacketAggregated", "dma_queue", ("variable", "op"), texts=("queue_name",)),
     SpanSource("DmaPacket", "dma_engine", ("variable",), number="engine_idx", title="DMA engine {number}"),
+    # Below the transfers of each queue, which last from their first packet to their last.
+    SpanSource("DmaPacket", "dma_queue", ("variable",), texts=("queue_name",), title="{text} packets",
+               again="dma_packet"),
     SpanSource("CcOp", "collective", ("operation",), number="stream_index", title="Stream {number}"),
     SpanSource("CcInstruction", "collective_core", ("description",), number="core_idx",
                title="CC-core {number}"),
