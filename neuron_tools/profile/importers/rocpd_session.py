@@ -71,8 +71,13 @@ class Session:
         self.strings = self.lookup("string", texts=["string"])
         self._categories = self.lookup("info_category", texts=["name"])
         self.tracks = self.lookup("track", integers=[*_PLACES, "name_id"])
-        self._events = self.lookup(
-            "event", integers=["category_id", "stack_id"], texts=["extdata", "call_stack", "line_info"]
+        self._events = SqliteLookup(
+            database,
+            self._name("event"),
+            "id",
+            integers=["category_id", "stack_id"],
+            texts=["extdata", "call_stack", "line_info"],
+            blank="{}",
         )
         self.names = {kind: self._named(f"info_{kind}") for kind in ("queue", "stream")}
         self.processes = self._told_processes()

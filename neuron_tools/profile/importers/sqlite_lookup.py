@@ -28,6 +28,7 @@ class SqliteLookup:
         key: Column of the number.
         integers: Columns with whole numbers.
         texts: Columns with texts.
+        blank: What texts say that say nothing: they are null.
 
     Raises:
         TraceError: It has more rows than any trace, or the database is damaged.
@@ -41,6 +42,7 @@ class SqliteLookup:
         *,
         integers: Sequence[str] = (),
         texts: Sequence[str] = (),
+        blank: str = "",
     ) -> None:
         wanted = [*integers, *texts]
         kinds = [pa.int64()] * len(integers) + [pa.string()] * len(texts)
@@ -48,7 +50,7 @@ class SqliteLookup:
         limit = MOST_TEXTS if texts else MOST_ROWS
         kept: list[pa.RecordBatch] = []
         count = size = 0
-        for batch in database.batches(table, [key, *integers], texts):
+        for batch in database.batches(table, [key, *integers], texts, blank=blank):
             count, size = count + batch.num_rows, size + batch.nbytes
             if count > limit or (texts and size > MOST_BYTES):
                 raise TraceError(f"The database has {count:,} rows of {table} or more: it is no trace.")
