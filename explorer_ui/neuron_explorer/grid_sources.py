@@ -33,14 +33,18 @@ _OPERATION_COLUMNS = (
     Column("flops", "Model FLOPs", "number", 110),
     Column("flops_per_byte", "FLOPs per byte", "number", 120),
 )
+# The first physical core of a logical one stands for it in time and counts.
+_IS_FIRST = (
+    "coalesce(pcore_idx, 0) % (SELECT greatest(coalesce(max(num_physical_cores), 1), 1) FROM Metadata) = 0"
+)
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
-SELECT *, time_ns / sum(time_ns) OVER () AS share, time_ns / calls AS mean_ns,
+SELECT *, time_ns / sum(time_ns) OVER () AS share, time_ns / nullif(calls, 0) AS mean_ns,
     CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
 FROM (
-    SELECT name, count(*) AS calls, max(end_ts - start_ts) AS longest_ns,
-        CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts)))) AS DOUBLE)
-            AS time_ns,
+    SELECT name, count(*) FILTER ({is_first}) AS calls, max(end_ts - start_ts) AS longest_ns,
+        CAST(coalesce(sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts))))
+            FILTER ({is_first}), 0) AS DOUBLE) AS time_ns,
         CAST(sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS BIGINT) AS hbm_bytes,
         CAST(nullif(sum(model_flops), 0) AS DOUBLE) AS flops
     FROM (
@@ -58,7 +62,14 @@ _LINE = "CASE WHEN source_file IS NULL THEN '' ELSE source_file || ':' || coales
 
 def _grouped(name: str, title: str, heading: str, key: str) -> Source:
     columns = (Column("name", heading, "text", 320), *_OPERATION_COLUMNS)
-    return Source(name, title, columns, _GROUPED_OPERATIONS.format(key=key), "time_ns", is_grouped=True)
+    return Source(
+        name,
+        title,
+        columns,
+        _GROUPED_OPERATIONS.format(key=key, is_first=_IS_FIRST),
+        "time_ns",
+        is_grouped=True,
+    )
 
 
 SOURCES = {
@@ -109,11 +120,11 @@ SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
                 Column("process_idx", "Process", "count", 80),
                 Column("id", "Id", "count", 100, is_hidden=True),
             ),
-            """
+            f"""
 SELECT id, framework_name, layer, CASE WHEN is_backward THEN 'backward' ELSE '' END AS is_backward, start_ts,
     end_ts - start_ts AS duration_ns, coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0) AS hbm_bytes,
     source_file, source_line, process_idx
-FROM FrameworkInstruction
+FROM FrameworkInstruction WHERE {_IS_FIRST}
 """,
             "duration_ns",
         ),

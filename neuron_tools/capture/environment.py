@@ -17,10 +17,9 @@ def child_environment(options: CaptureOptions, environment: Mapping[str, str] = 
     Any Python in it that imports torch finds the recorder through torch's own back-end autoload, so no
     file of the user's is touched; each process writes its own folder below `options.log_directory`.
     """
-    logical = {LNC_VARIABLE: str(options.lnc)} if options.lnc > 1 else {}
     return {
         VARIABLE: options.to_json(),
-        **logical,
+        LNC_VARIABLE: str(options.lnc),
         VALUES_VARIABLE: options.values,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
         "PYTHONPATH": compat.python_path(environment),

@@ -34,7 +34,8 @@ class profile:
     Args:
         path: Directory to make; it must not exist.
         target: Generation or instance to simulate.
-        lnc: Physical NeuronCores that make one logical NeuronCore.
+        lnc: Physical NeuronCores that make one logical NeuronCore. None: as the environment says, else the
+            generation's own (Trn2, Trn3: 2).
         host_clock: "measured" or "fixed".
         settings: Hardware figures to change, e.g. ["hbm_bandwidth=2x"].
         eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
@@ -62,7 +63,7 @@ class profile:
         chosen = (settings,) if isinstance(settings, str) else tuple(settings)
         fusion = eager_fusion or eager_fusion_of(os.environ)
         self._options = CaptureOptions(
-            self.path.absolute(), target, hardware.chosen_lnc(lnc), host_clock, settings=chosen,
+            self.path.absolute(), target, hardware.chosen_lnc(target, lnc), host_clock, settings=chosen,
             eager_fusion=fusion, host_samples=host_samples,
         )  # fmt: skip
         simulated_core(self._options)

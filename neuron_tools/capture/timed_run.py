@@ -69,7 +69,8 @@ def start_timed_torch(target: str) -> None:
         UnknownTargetError: There is no such target.
         NeuronToolsError: The device cannot be built.
     """
-    options = CaptureOptions(Path(), target, hardware.chosen_lnc(), eager_fusion=eager_fusion_of(os.environ))
+    lnc = hardware.chosen_lnc(target)
+    options = CaptureOptions(Path(), target, lnc, eager_fusion=eager_fusion_of(os.environ))
     core = simulated_core(options)
     with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
         directory = Path(folder)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from neuron_explorer.api.functions import Function, find_functions
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, SourceTexts, load_frames, stack
+from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
 from neuron_profile.analysis.time.stack_charges import StackPair, charge_stacks, stack_pair
 from neuron_tools.profile.reader import Profile
 
@@ -29,7 +30,8 @@ GROUP BY ALL
 """
 _OPERATIONS = f"""
 SELECT {_LEAF.format(table="operation")} AS operation, coalesce(operation.is_backward, false) AS backward,
-    count(DISTINCT operation.id) AS calls, sum(coalesce(hlo.model_flops, 0)) AS model_flops
+    count(DISTINCT operation.id) FILTER ({{chosen}}) AS calls,
+    sum(coalesce(hlo.model_flops, 0)) AS model_flops
 FROM FrameworkInstruction operation LEFT JOIN HloInstruction hlo ON hlo.raw_framework_id = operation.id
 GROUP BY ALL
 """
@@ -47,7 +49,8 @@ class Work:
         calls: Framework operations.
         model_flops: Of the operations, as the model asks for them.
         tensor_flops: Of the Tensor engine's instructions, without transposes.
-        engine_ns: Time of its instructions by engine; engines work at once, so they may add up to more.
+        engine_ns: Time of its instructions by engine, the mean of a logical core's physical ones; engines work
+            at once, so they may add up to more.
     """
 
     device_ns: float = 0.0
@@ -116,7 +119,7 @@ class SourceCosts:
 
     Attributes:
         device_ns: Of the whole profile.
-        peak_flops: Of one physical core, per second; 0 where the profile does not say.
+        peak_flops: Of a logical core, per second; 0 where the profile does not say.
     """
 
     device_ns: float
@@ -132,23 +135,26 @@ def read_source_costs(profile: Profile) -> SourceCosts:
     files = sorted({frame.file for each in stacks for frame in each.chain})
     peak = profile.query(_PEAK).column(0)[0].as_py() or 0.0
     device_ns = sum(work.device_ns for work in works.values())
+    peak *= physical_cores(profile)
     return SourceCosts(device_ns, peak, {file: _file_costs(file, stacks, texts) for file in files})
 
 
 def _works(profile: Profile) -> Mapping[StackPair, Work]:
     works: dict[StackPair, Work] = defaultdict(Work)
+    physical = physical_cores(profile)
     for pair, device_ns in charge_stacks(profile).items():
         works[pair].device_ns += device_ns
         works[pair].backward_ns += device_ns if pair.backward else 0.0
     for row in profile.query(_INSTRUCTIONS).to_pylist():
-        engines = {row["engine"]: int(row["engine_ns"])} if row["engine"] else {}
+        engines = {row["engine"]: int(row["engine_ns"]) // physical} if row["engine"] else {}
         works[stack_pair(row["own"], row["operation"], row["backward"])].add(
             Work(
                 instructions=row["instructions"], hbm_bytes=int(row["hbm_bytes"]),
                 tensor_flops=int(row["tensor_flops"]), engine_ns=engines,
             )
         )  # fmt: skip
-    for row in profile.query(_OPERATIONS).to_pylist():
+    operations = _OPERATIONS.format(chosen=of_first_cores(profile, "operation.pcore_idx"))
+    for row in profile.query(operations).to_pylist():
         pair = stack_pair(None, row["operation"], row["backward"])
         works[pair].add(Work(calls=row["calls"], model_flops=int(row["model_flops"])))
     return works

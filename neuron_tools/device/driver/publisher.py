@@ -39,6 +39,7 @@ from neuron_tools.device.driver.source import ActivitySource
 from neuron_tools.device.driver.totals import Totals
 from neuron_tools.device.driver.version import version
 from neuron_tools.device.driver.writer import NodeWriter
+from neuron_tools.hardware import chosen_lnc
 
 INTERVAL_S = 0.25
 SLOW_INTERVAL = 4  # publications from one look at models and host memory to the next
@@ -53,7 +54,8 @@ class Publisher:
         root: The tree's folder.
         source: The runtime whose work is published.
         totals: What it did so far.
-        session: What the process file tells beside: target, profile.
+        session: What the process file tells beside: target, profile, and physical cores of a logical one
+            ("lnc"; None: as the environment says, else the generation's own).
     """
 
     def __init__(
@@ -208,7 +210,7 @@ class Publisher:
     @property
     def _logical_core_size(self) -> int:
         """Physical cores of each core that the process sees."""
-        return int(self._session.get("lnc") or 1)
+        return int(self._session["lnc"] or chosen_lnc(self._session["target"]))
 
     def _first_core(self, index: int, core_count: int) -> int:
         """The machine's number of the first physical core of `neuron:index`."""

@@ -33,7 +33,7 @@ class DriverRuntime:
         self._source: ActivitySource | None = None
         self._totals: Totals | None = None
         self._publisher: Publisher | None = None
-        self._session: dict[str, Any] = {"target": DEFAULT_TARGET, "profile": None, "lnc": 1}
+        self._session: dict[str, Any] = {"target": DEFAULT_TARGET, "profile": None, "lnc": None}
 
     def start(self) -> None:
         """Begins to publish, unless `$NEURON_SYSFS_ROOT` is empty."""
@@ -60,7 +60,7 @@ class DriverRuntime:
         if self._publisher is not None:
             self._publisher.flush()
 
-    def begin_session(self, target: str, profile: str | None, lnc: int = 1) -> None:
+    def begin_session(self, target: str, profile: str | None, lnc: int) -> None:
         """A recording, or another stretch of simulated time, begins: executables are numbered anew.
 
         Args:

@@ -136,7 +136,7 @@ def _compile(
     exported: ExportedModel, segmented: Segmented, inputs: Sequence[torch.Tensor], options: TraceOptions
 ) -> dict[str, _Artifact]:
     """What each segment became, by its name."""
-    core = hardware.get(options.target, lnc=options.lnc or hardware.chosen_lnc())
+    core = hardware.get(options.target, lnc=options.lnc or hardware.chosen_lnc(options.target))
     collector = _SegmentCollector(segmented.graph_module, exported, options)
     collector.run(*exported.weights, *inputs)
     cache = cache_of_user(folder=options.cache_folder)

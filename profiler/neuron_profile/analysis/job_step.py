@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from neuron_profile.analysis.spans import Ints, Union, length_ns, overlap_ns, union
+from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.time.steps import find_steps
 from neuron_tools.hardware import get
 from neuron_tools.profile.reader import Profile
@@ -95,8 +96,9 @@ def measure_job_step(profile: Profile) -> JobStep | None:
     ranks = profile.query(_RANKS).to_pylist()
     if window is None or not ranks:
         return None
-    core = get(str(profile.metadata.get("target", "trn2")), lnc=int(profile.metadata.get("lnc", 1)))
-    found = tuple(_rank(profile, row, window, core.peak_tensor_flops) for row in ranks)
+    physical = physical_cores(profile)
+    core = get(str(profile.metadata.get("target", "trn2")), lnc=physical)
+    found = tuple(_rank(profile, row, window, physical * core.peak_tensor_flops) for row in ranks)
     return JobStep(
         step_ns=window[1] - window[0],
         job_ranks=int(profile.metadata.get("world_size") or profile.metadata.get("ranks") or len(found)),

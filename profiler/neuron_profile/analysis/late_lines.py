@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuron_profile.analysis.advice.finding import Place
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 SHARED = 0.1
@@ -16,6 +17,7 @@ SELECT coalesce(process_idx, 0) AS process, coalesce(source_file, '') AS file,
     coalesce(source_line, 0) AS line, any_value(layer) AS layer,
     CAST(sum(end_ts - start_ts) AS BIGINT) AS spent_ns
 FROM FrameworkInstruction WHERE list_contains(?, coalesce(process_idx, 0)) AND source_file IS NOT NULL
+    AND {chosen}
 GROUP BY ALL
 """
 # What passes on a thread before a dispatch, the user's own Python, belongs to the line that dispatches.
@@ -58,9 +60,10 @@ def late_line(profile: Profile, processes: Sequence[int], late: int) -> LateLine
         processes: Processes of all ranks.
         late: The process that is late.
     """
+    device = _DEVICE.format(chosen=of_first_cores(profile))
     found = [
         LateLine(place, excess_ns, on_device, is_shared)
-        for query, on_device in ((_DEVICE, True), (_HOST, False))
+        for query, on_device in ((device, True), (_HOST, False))
         for place, excess_ns, is_shared in [_largest_excess(profile, query, processes, late)]
         if excess_ns > 0
     ]

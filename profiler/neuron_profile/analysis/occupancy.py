@@ -10,6 +10,7 @@ import numpy as np
 from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 # Shares of time in which the device is busy: above the first the host cannot be what the program waits
@@ -19,7 +20,7 @@ HOST_BOUND_SHARE = 0.6
 
 _EXECUTIONS = f"""(
     SELECT * REPLACE (greatest(start_ts, {{low}}) AS start_ts, least(end_ts, {{high}}) AS end_ts)
-    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'
+    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND {{stands_for_logical}}
 )"""
 _DEVICE = """
 SELECT coalesce(sum(n), 0) AS executions, count(*) AS cores, coalesce(sum(device), 0) AS device_ns,
@@ -79,7 +80,7 @@ class Occupancy:
 
     Attributes:
         executions: Number of executions.
-        cores: NeuronCores that executed something.
+        cores: Logical NeuronCores that executed something.
         device_ns: Sum of the execution spans: the device time.
         window_ns: From first to last execution, summed over the cores; device_ns plus the gaps.
         host_wait_ns: Time host threads waited for the device, in synchronisations and in reads of tensors.
@@ -136,7 +137,8 @@ class Occupancy:
 def measure_occupancy(profile: Profile) -> Occupancy:
     """Occupancy of all NeuronCores and hosts of a profile."""
     low, high = profile.range_ns or (-(1 << 62), 1 << 62)
-    executions = _EXECUTIONS.format(low=low, high=high)
+    chosen = of_first_cores(profile, "nc_idx")
+    executions = _EXECUTIONS.format(low=low, high=high, stands_for_logical=chosen)
     queries = (_DEVICE, _STEADY, _HOST, _READING, _GRAPHS)
     device, steady, host, reads, graphs = (
         profile.query(query.format(executions=executions, low=low, high=high)).to_pylist()[0]

@@ -14,6 +14,7 @@ from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, f
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.serving import Serving, measure_serving
 from neuron_profile.analysis.source_frames import SourceTexts
+from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.traces.overview import TraceOverview, look_at_trace
 from neuron_profile.analysis.transfers import (
     HostTransfers,
@@ -43,6 +44,8 @@ FROM ActiveTime GROUP BY engine
 @dataclass(frozen=True, slots=True)
 class EngineUse:
     """An engine's active time over all NeuronCores, and what it is a part of (0-1).
+
+    Of the physical cores of a logical one it is the mean.
 
     Attributes:
         of_total: Part of the total time, which has the idle gaps between executions in it.
@@ -141,8 +144,10 @@ def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupanc
     Of a whole profile without executions the active time is that of its Summary: an imported one's own tool
     measured it; all of its time is the device's.
     """
+    physical = physical_cores(profile)
     active = {
-        row["engine"]: int(row["active_ns"]) for row in profile.query(_active_time(profile)).to_pylist()
+        row["engine"]: int(row["active_ns"]) // physical
+        for row in profile.query(_active_time(profile)).to_pylist()
     }
     total_ns = _window_ns(profile, metrics) * max(occupancy.cores, 1)
     if not occupancy.executions and profile.range_ns is None:

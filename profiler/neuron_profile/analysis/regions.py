@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 LAYER, PROGRAM, COLLECTIVE = "layer", "program", "collective"
@@ -33,7 +34,7 @@ SELECT executable_idx AS number, coalesce(any_value(name), any_value(neff_name),
     coalesce(any_value(kind), 'program') AS kind, count(*) AS executions,
     CAST(sum(execution_end_ts - execution_start_ts) AS BIGINT) AS device_ns
 FROM ExecutionInfo LEFT JOIN programs USING (executable_idx)
-WHERE process IS NULL OR process = coalesce(process_idx, 0)
+WHERE (process IS NULL OR process = coalesce(process_idx, 0)) AND {chosen}
 GROUP BY ALL ORDER BY device_ns DESC, number
 """
 _COLLECTIVES = """
@@ -134,7 +135,7 @@ def _engines(rows: list[dict[str, Any]]) -> tuple[dict[str, dict[str, int]], dic
 
 
 def _programs(profile: Profile) -> Iterator[Region]:
-    for row in profile.query(_PROGRAMS).to_pylist():
+    for row in profile.query(_PROGRAMS.format(chosen=of_first_cores(profile))).to_pylist():
         number, name = row["number"], row["name"]
         key = str(number) if number is not None else name
         yield Region(PROGRAM, key, name, key, row["executions"], row["device_ns"])

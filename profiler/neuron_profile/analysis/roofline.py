@@ -9,6 +9,7 @@ from typing import Any
 
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames
 from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import hardware
 from neuron_tools.profile.reader import Profile
@@ -120,13 +121,14 @@ def make_roofline(profile: Profile, level: str = "operation") -> Roofline:
     """
     core = hardware.get(str(profile.metadata.get("target") or "trn2"))
     core = hardware.apply_settings(core, [str(setting) for setting in profile.metadata.get("settings") or ()])
-    peaks = {dtype: core.peak_flops(dtype) for dtype in DTYPES}
+    physical = physical_cores(profile)
+    peaks = {dtype: physical * core.peak_flops(dtype) for dtype in DTYPES}
     share = core.throttle_idle / core.throttle_steps if core.throttle_steps else 1.0
     limits = {
-        "compute": core.peak_flops("bf16"),
-        "HBM": core.hbm_bandwidth,
-        "SBUF": hardware.sbuf_bandwidth(core),
-        "PSUM": hardware.psum_bandwidth(core),
+        "compute": peaks["bf16"],
+        "HBM": core.hbm_bandwidth,  # of the stack, which the physical cores share
+        "SBUF": physical * hardware.sbuf_bandwidth(core),
+        "PSUM": physical * hardware.psum_bandwidth(core),
     }
     rows = _points(profile, level) or ([] if profile.range_ns else _whole(profile))
     return Roofline(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.spans import Union, overlap_ns, union
+from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools import hardware
 from neuron_tools.hardware import Device
 from neuron_tools.profile.reader import Profile
@@ -219,6 +220,6 @@ def _machine(profile: Profile) -> Device | None:
     """The machine that was simulated; None where the profile does not say."""
     target = profile.metadata.get("target")
     try:
-        return hardware.device(str(target), lnc=1) if target else None
+        return hardware.device(str(target), lnc=physical_cores(profile)) if target else None
     except hardware.UnknownTargetError:
         return None

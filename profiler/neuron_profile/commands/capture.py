@@ -43,7 +43,7 @@ DEFAULT_TARGET = "trn2"
     "--lnc",
     type=click.Choice(["1", "2"]),
     help="Physical cores of a logical NeuronCore, which share its work.  "
-    "[default: $NEURON_LOGICAL_NC_CONFIG, or 1]",
+    "[default: $NEURON_LOGICAL_NC_CONFIG, or 2 where the generation has it]",
 )
 @click.option(
     "--host-clock",
@@ -182,7 +182,7 @@ def capture(
     options = CaptureOptions(
         Path(),
         target or DEFAULT_TARGET,
-        chosen_lnc(asked),
+        chosen_lnc(target or DEFAULT_TARGET, asked),
         host_clock,
         settings=settings,
         ranks=ranks or 0,

@@ -21,6 +21,12 @@ def test_the_recorder_is_loaded_with_torch():
     assert child_environment(OPTIONS)["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "1"
 
 
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_processes_of_the_command_are_told_the_logical_cores(lnc):
+    told = child_environment(CaptureOptions(Path("x"), "trn2", lnc), {"NEURON_LOGICAL_NC_CONFIG": "2"})
+    assert told["NEURON_LOGICAL_NC_CONFIG"] == str(lnc)
+
+
 def test_a_process_that_is_not_captured_has_no_options():
     assert from_environment({}) is None
 

@@ -22,6 +22,7 @@ from neuron_profile.analysis.comparison.operations import (
 )
 from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ _OPERATION = "coalesce(framework_name, hlo_name, engine || ' ' || opcode, '')"
 _CORES = """
 SELECT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core, min(start_ts) AS begin_ns,
     max(end_ts) AS end_ns
-FROM Instruction GROUP BY ALL ORDER BY ALL
+FROM Instruction WHERE {chosen} GROUP BY ALL ORDER BY ALL
 """
 _HERE = "coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?"
 _INSTRUCTIONS = f"""
@@ -51,7 +52,7 @@ FROM Instruction GROUP BY ALL
 def instruction_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTotal], int]:
     """Totals by operation, and the cores' time that they add up to; 0 where there are no instructions."""
     times: defaultdict[OperationKey, float] = defaultdict(float)
-    for core in profile.query(_CORES).to_pylist():
+    for core in profile.query(_CORES.format(chosen=of_first_cores(profile))).to_pylist():
         _add_core(profile, core, times)
     whole = rounded(times)
     counters = {

@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from neuron_profile.analysis.time.charges import Charges
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 _COUNTERS = """
 SELECT coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
-    coalesce(is_backward, false) AS backward, count(*) AS calls,
+    coalesce(is_backward, false) AS backward, count(*) FILTER ({chosen}) AS calls,
     sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS hbm_bytes,
     sum(coalesce(tensor_engine_instruction_count, 0) + coalesce(vector_engine_instruction_count, 0)
         + coalesce(scalar_engine_instruction_count, 0) + coalesce(gpsimd_engine_instruction_count, 0)
@@ -118,7 +119,7 @@ def _counters(
 ) -> tuple[dict[OperationKey, Counters], dict[OperationKey, tuple[str, int, str, int]]]:
     values: defaultdict[OperationKey, dict[str, int]] = defaultdict(dict)
     places: dict[OperationKey, tuple[str, int, str, int]] = {}
-    for query in (_COUNTERS, _WAITS):
+    for query in (_COUNTERS.format(chosen=of_first_cores(profile)), _WAITS):
         for row in profile.query(query).to_pylist():
             key = OperationKey(row.pop("module"), row.pop("operation"), row.pop("backward"))
             if "file" in row:

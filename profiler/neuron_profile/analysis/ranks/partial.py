@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
+from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
 from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile, open_profile
@@ -26,7 +27,7 @@ FROM ProcessInfo WHERE replica_of_rank IS NULL ORDER BY process_idx
 _EXECUTIONS = f"""
 SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
     coalesce(min(start_ts), 0) AS begin_ns, coalesce(max(end_ts) - min(start_ts), 0) AS window_ns
-FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ?
+FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? AND {{chosen}}
 """
 _ENGINES = """
 SELECT engine, CAST(sum(duration_ns) AS BIGINT) AS busy_ns FROM ActiveTime
@@ -131,12 +132,14 @@ def measure_rank(key: RankKey) -> RankPartial:
 
 def _of_capture(profile: Profile, key: RankKey) -> RankPartial | None:
     """Of a capture; None where nothing ran on a NeuronCore."""
-    (row,) = profile.query(_EXECUTIONS, [key.process]).to_pylist()
+    executions = _EXECUTIONS.format(chosen=of_first_cores(profile, "nc_idx"))
+    (row,) = profile.query(executions, [key.process]).to_pylist()
     if not row["executions"]:
         return None
     (peak,) = profile.query(_PEAK, [key.process]).to_pylist()
     engines = {
-        each["engine"]: int(each["busy_ns"]) for each in profile.query(_ENGINES, [key.process]).to_pylist()
+        each["engine"]: int(each["busy_ns"]) // physical_cores(profile)
+        for each in profile.query(_ENGINES, [key.process]).to_pylist()
     }
     times: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0])
     for charge in charge_device_time(profile, key.process).charges:

@@ -4,7 +4,8 @@ The unit is the *origin*: module, operation name, forward or backward, and sourc
 execution is charged to one of the spans active in it (`exposure`): computing instructions first, then data
 movement, then control instructions, then the operation around them, then the execution as a whole. So the
 charges of a profile add up to its device time: the sum of its execution spans. What framework operations were
-fused into is charged to all of them, each by its share (table FrameworkShare).
+fused into is charged to all of them, each by its share (table FrameworkShare). Of the physical cores of a
+logical one the first is charged (`logical_cores`).
 
 Of a range of a profile (`Profile.slice`) the charges add up to the device time within it: what reaches
 beyond is
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 
 from neuron_profile.analysis.time.core_charges import charge_core, index_core
 from neuron_profile.analysis.time.core_spans import ENGINES, EXECUTION_EVENT, is_unowned
+from neuron_profile.analysis.time.logical_cores import first_cores
 from neuron_profile.analysis.time.numbering import Numbering, Opcodes, Origin, Origins, Sums
 from neuron_tools.profile.reader import Profile
 
@@ -137,6 +139,6 @@ def _is_held(whole: Profile) -> bool:
 
 
 def _cores(held: Profile) -> list[tuple[int, int]]:
-    """Every (process_idx, core index) that ran something."""
+    """Every (process_idx, core index) that ran something and stands for a logical core."""
     rows = held.kept("cores", lambda: held.query(_CORES)).to_pylist()
-    return [(row["process"], row["core"]) for row in rows]
+    return first_cores(held, ((row["process"], row["core"]) for row in rows))

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.time.core_spans import ENGINES, integers
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _NONE = np.zeros(0, np.int64)
 _OPCODES = """
 WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
@@ -29,7 +31,8 @@ _ORIGIN_NAMES = "module, operation, backward, stack"
 _ORIGINS = f"""
 WITH operations AS (
     SELECT id, start_ts, end_ts, coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
-        coalesce(is_backward, false) AS backward, split_part(coalesce(stack_frame_ids, ''), ',', 1) AS stack
+        coalesce(is_backward, false) AS backward, split_part(coalesce(stack_frame_ids, ''), ',', 1) AS stack,
+        pcore_idx
     FROM FrameworkInstruction
 ), origins AS (
     SELECT *, row_number() OVER (ORDER BY {_ORIGIN_NAMES}) - 1 AS code
@@ -90,6 +93,7 @@ class Origins:
         ids: Framework operations, ascending.
         codes: Place of each in `rows`.
         start_ns, end_ns: When each ran.
+        is_counted: Whether each is a call of its own, not the part of a second physical core.
         fused: HLO operations made of several framework operations, ascending.
         fused_codes: Place of each in `mixes`.
         mixes: (places in `rows`, shares) of the framework operations of fused ones, each mixture once.
@@ -100,6 +104,7 @@ class Origins:
     codes: Ints
     start_ns: Ints
     end_ns: Ints
+    is_counted: Mask
     fused: Ints
     fused_codes: Ints
     mixes: list[tuple[Ints, Floats]]
@@ -108,7 +113,7 @@ class Origins:
     def of(cls, profile: Profile) -> Origins:
         """Number the origins of a profile's operations."""
         numbered = profile.query(
-            f"{_ORIGINS} SELECT id, code, start_ts, end_ts "
+            f"{_ORIGINS} SELECT id, code, start_ts, end_ts, {of_first_cores(profile)} AS is_counted "
             f"FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
         )
         rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
@@ -116,7 +121,10 @@ class Origins:
         ids, codes, start_ns, end_ns = (
             integers(numbered, name)[order] for name in ("id", "code", "start_ts", "end_ts")
         )
-        alone = cls([Origin(**row) for row in rows], ids, codes, start_ns, end_ns, _NONE, _NONE, [])
+        is_counted = numbered["is_counted"].to_numpy().astype(bool)[order]
+        alone = cls(
+            [Origin(**row) for row in rows], ids, codes, start_ns, end_ns, is_counted, _NONE, _NONE, []
+        )
         shares = profile.query(_SHARES)
         if not shares.num_rows:
             return alone
@@ -129,12 +137,12 @@ class Origins:
 
     def counts(self, range_ns: tuple[int, int] | None) -> Ints:
         """How many operations of each place in `rows` there are, at least in part within a range."""
-        codes = self.codes
+        counted = self.is_counted
         if range_ns is not None:
             low, high = range_ns
             reaches = (self.end_ns > low) | (self.start_ns >= low)
-            codes = codes[(self.start_ns < high) & reaches]
-        return np.bincount(codes, minlength=len(self.rows))
+            counted = counted & (self.start_ns < high) & reaches
+        return np.bincount(self.codes[counted], minlength=len(self.rows))
 
     def of_owners(self, owners: Ints, hlo: Ints) -> Ints:
         """What each span is charged to: a place in `rows`, the one behind the last where its owner is not

@@ -19,6 +19,7 @@ import pyarrow as pa
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
 from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
 NO_STACK = ""
@@ -40,7 +41,7 @@ WITH joined AS (
     SELECT DISTINCT operation_id FROM joined WHERE own <> '' AND own <> called
 )
 SELECT * REPLACE (CASE WHEN own = '' THEN called ELSE own END AS own)
-FROM joined WHERE operation_id IN (SELECT operation_id FROM kernels)
+FROM joined WHERE operation_id IN (SELECT operation_id FROM kernels) AND {{chosen}}
 """
 _TRANSFERS = f"""
 SELECT dma.start_ts, dma.end_ts, kernel.process, kernel.core, kernel.own, kernel.called, kernel.operation,
@@ -100,7 +101,8 @@ def _divided(charge: Charge, inside: Mapping[_Kernel, Mapping[str, float]]) -> d
 
 def _inside_kernels(profile: Profile) -> dict[_Kernel, dict[str, float]]:
     """Exposed time of the instructions and transfers of each kernel by their own stack."""
-    instructions, transfers = profile.query(_KERNELS), profile.query(_TRANSFERS)
+    chosen = of_first_cores(profile, "core")
+    instructions, transfers = (profile.query(text.format(chosen=chosen)) for text in (_KERNELS, _TRANSFERS))
     control = instructions["control"].fill_null(False).to_numpy().astype(bool)
     tiers = [instructions.filter(pa.array(~control)), transfers, instructions.filter(pa.array(control))]
     found: dict[_Kernel, dict[str, float]] = defaultdict(lambda: defaultdict(float))

@@ -1,0 +1,55 @@
+"""A logical core of two physical ones takes the time, and counts the calls, of one."""
+
+import pytest
+
+from neuron_profile.analysis.occupancy import measure_occupancy
+from neuron_profile.analysis.overview import make_overview
+from neuron_profile.analysis.roofline import make_roofline
+from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_tools import open_profile
+
+OF_CORES = ("Instruction", "FrameworkInstruction", "DmaPacketAggregated", "ActiveTime")
+REFERENCES = ("id", "raw_framework_id", "trigger")
+
+
+@pytest.fixture
+def pair(make_profile, tiny_tables):
+    """The tiny profile, whose second physical core does the same as the first."""
+    tables = {
+        name: _doubled(columns) if name in OF_CORES else columns for name, columns in tiny_tables.items()
+    }
+    events = {name: list(values) for name, values in tiny_tables["SystemProfileEvents"].items()}
+    running = [place for place, name in enumerate(events["name"]) if name == "nc_exec_running"]
+    for name, values in events.items():
+        values += [(1 << 46 | place if name == "id" else values[place]) for place in running]
+    events["nc_idx"][-len(running) :] = [1] * len(running)
+    return make_profile("pair.nprof", {**tables, "SystemProfileEvents": events}, lnc=2)
+
+
+def _doubled(columns):
+    other = {name: [1] * len(values) if name == "pcore_idx" else values for name, values in columns.items()}
+    for name in REFERENCES:
+        if name in other:
+            other[name] = [value + 100 for value in other[name]]
+    return {name: [*values, *other[name]] for name, values in columns.items()}
+
+
+def test_device_time_and_counts_are_those_of_one_core(pair, make_profile) -> None:
+    with open_profile(make_profile()) as one, open_profile(pair) as two:
+        assert measure_occupancy(two) == measure_occupancy(one)
+        assert charge_device_time(two) == charge_device_time(one)
+        middle = (1040, 1240)
+        assert charge_device_time(two.slice(*middle)) == charge_device_time(one.slice(*middle))
+
+
+def test_an_engine_is_active_for_the_mean_of_both(pair, make_profile) -> None:
+    with open_profile(make_profile()) as one, open_profile(pair) as two:
+        assert make_overview(two).engines == make_overview(one).engines
+
+
+def test_the_roofline_is_that_of_both_but_for_the_memory_that_they_share(pair, make_profile) -> None:
+    with open_profile(make_profile()) as one, open_profile(pair) as two:
+        single, both = make_roofline(one), make_roofline(two)
+    assert both.peak_flops["bf16"] == 2 * single.peak_flops["bf16"]
+    assert both.sbuf_bytes_per_second == 2 * single.sbuf_bytes_per_second
+    assert both.hbm_bytes_per_second == single.hbm_bytes_per_second
