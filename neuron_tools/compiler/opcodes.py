@@ -50,6 +50,11 @@ TERNARY = frozenset({"select", "clamp"})
 ROTATION = "rotate_columns"
 """Rows put together from their own pieces (attribute `columns`: their length): one access pattern."""
 
+MAX_POOL_GRADIENT = "max_pool_gradient"
+"""The backward of max pooling: of a gradient, the image and the places of its maxima, numbers within a plane;
+attributes `POOLING_SIZES` of each spatial axis, which are the last ones."""
+POOLING_SIZES = ("kernel", "stride", "padding", "dilation")
+
 EXCHANGE = "core_exchange"
 """What the two physical cores of a logical one tell each other: each one's part of a value is in HBM, and the
 results are what this core needs of both."""

@@ -17,13 +17,14 @@ from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatt
 from neuron_tools.compiler.codegen.loop import generate_loop
 from neuron_tools.compiler.codegen.matmul import generate_dot
 from neuron_tools.compiler.codegen.movement import MOVEMENTS
+from neuron_tools.compiler.codegen.pool_gradient import generate_max_pool_gradient
 from neuron_tools.compiler.codegen.random import generate_random
 from neuron_tools.compiler.codegen.ready_call import generate_custom_call
 from neuron_tools.compiler.codegen.residency import make_room
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
-from neuron_tools.compiler.opcodes import EXCHANGE
+from neuron_tools.compiler.opcodes import EXCHANGE, MAX_POOL_GRADIENT
 from neuron_tools.compiler.passes.groups import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
@@ -41,6 +42,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "scatter": generate_scatter,
     "reduce_window": generate_reduce_window,
     "select_and_scatter": generate_select_and_scatter,
+    MAX_POOL_GRADIENT: generate_max_pool_gradient,
     "custom_call": generate_custom_call,
     EXCHANGE: generate_exchange,
     "rng": generate_random,

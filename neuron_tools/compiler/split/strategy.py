@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE, ROTATION
+from neuron_tools.compiler.opcodes import ELEMENTWISE, MAX_POOL_GRADIENT, ROTATION
 
 CORES = 2
 WHOLE = -1
@@ -153,6 +153,14 @@ def _windows(operation: Operation, module: Module) -> Iterator[Strategy]:
             yield Strategy(operands, (axis,) * count)
 
 
+def _pooling_gradient(operation: Operation, module: Module) -> Iterator[Strategy]:
+    """By images or channels."""
+    outer = len(_shape(module, operation.results[0])) - len(operation.attributes["kernel"])
+    for axis in _axes(module, operation.results[0]):
+        if axis < outer:
+            yield Strategy((axis,) * len(operation.operands), (axis,))
+
+
 def _concatenate(operation: Operation, module: Module) -> Iterator[Strategy]:
     joined = int(operation.attributes.get("dimension", 0))
     for axis in _axes(module, operation.results[0]):
@@ -276,6 +284,7 @@ _RULES: Mapping[str, Rule] = {
     "concatenate": _concatenate,
     "reduce": _reduce,
     "reduce_window": _windows,
+    MAX_POOL_GRADIENT: _pooling_gradient,
     "dot_general": _dot,
     "convolution": _convolution,
     "sort": _sort,

@@ -132,7 +132,7 @@ class GraphBuilder:
         if is_deadly(copy.target, values):
             copy.meta["intrinsic"] = unlowered(operator_name(copy.target), "complex numbers")
             return copy
-        verdict = VERDICTS.of(copy) or (None if self._spell_out else intrinsic_of(copy))
+        verdict = (None if self._spell_out else intrinsic_of(copy)) or VERDICTS.of(copy)
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
         elif verdict is not None:

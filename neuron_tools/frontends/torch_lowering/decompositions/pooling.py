@@ -8,8 +8,11 @@ from itertools import product
 from typing import Any
 
 import torch
+from torch import fx
 
+from neuron_tools.compiler.opcodes import MAX_POOL_GRADIENT, POOLING_SIZES
 from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes, decomposes_refused
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
 
 _aten = torch.ops.aten
 
@@ -23,12 +26,27 @@ def _each(values: Any, rank: int, default: Any = None) -> list[int]:
     return each * rank if len(each) == 1 else each
 
 
-@decomposes(_aten.max_pool2d_with_indices_backward.default)
+def _pooling_gradient(node: fx.Node) -> Intrinsic | None:
+    """One operation, where windows are small."""
+    kernel_size, stride, padding, dilation = node.args[2:6]
+    rank = 3 if node.target is _aten.max_pool3d_with_indices_backward.default else 2
+    kernel, padding, dilation = (_each(values, rank) for values in (kernel_size, padding, dilation))
+    if math.prod(kernel) > _MOST_OFFSETS:
+        return None
+    sizes = (kernel, _each(stride, rank, kernel), padding, dilation)
+    return Intrinsic(MAX_POOL_GRADIENT, dict(zip(POOLING_SIZES, map(tuple, sizes))))
+
+
+for _rank in (2, 3):
+    becomes(f"aten::max_pool{_rank}d_with_indices_backward", _pooling_gradient)
+
+
+@decomposes_refused(_aten.max_pool2d_with_indices_backward.default)
 def _max_pool_backward(
     gradient: Any, data: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
     indices: Any, rank: int = 2,
 ) -> Any:  # fmt: skip
-    """Each element takes the gradients of the few windows over it whose maximum it was: no data is spread."""
+    """Each element takes the gradients of the few windows over it whose maximum it was."""
     kernel, padding, dilation = (_each(values, rank) for values in (kernel_size, padding, dilation))
     stride = _each(stride, rank, kernel)
     windows = [
@@ -61,7 +79,7 @@ def _over_windows(planes: Any, start: int, grid: list[int]) -> Any:
     return planes.reshape([*planes.shape[:-1], *(size for extent in grid for size in (extent, 1))])
 
 
-@decomposes(_aten.max_pool3d_with_indices_backward.default)
+@decomposes_refused(_aten.max_pool3d_with_indices_backward.default)
 def _max_pool3d_backward(
     gradient: Any, data: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
     indices: Any,

@@ -26,7 +26,6 @@ def f(*sizes):
 
 ATTENTION = (f(2, 4, 6, 8), f(2, 2, 6, 8), f(2, 2, 6, 8))
 ATTENDED = aten._scaled_dot_product_flash_attention_for_cpu(*ATTENTION, 0.0, True)
-POOLED = aten.max_pool2d_with_indices(f(2, 3, 9, 9), [3, 3], [2, 2], [1, 1])
 PLACES = torch.tensor([[0, 1, 4], [0, 3, 4], [2, 1, 0], [2, 2, 4]])
 BAGGED, OFFSETS = torch.tensor([0, 2, 5, 1, 1, 3, 4]), torch.tensor([0, 3, 3])
 
@@ -45,10 +44,6 @@ CALLS = {
     "attention backward": (
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
         (f(2, 4, 6, 8), *ATTENTION, *ATTENDED, 0.0, True),
-    ),
-    "max pool backward": (
-        aten.max_pool2d_with_indices_backward.default,
-        (f(2, 3, 5, 5), f(2, 3, 9, 9), [3, 3], [2, 2], [1, 1], [1, 1], False, POOLED[1]),
     ),
     "average pool backward": (
         aten.avg_pool2d_backward.default,

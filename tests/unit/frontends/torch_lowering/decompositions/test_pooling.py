@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.decompositions import pooling
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_lowering.lowering import lower_to_text
 
 _aten = torch.ops.aten
 WINDOWS = [
@@ -37,3 +41,20 @@ def test_one_size_stands_for_all_dimensions_of_a_volume() -> None:
     options = ([3], [2], [1], [1], False)
     expected = _aten.max_pool3d_with_indices_backward(gradient, data, *options, indices)
     assert torch.allclose(pooling._max_pool3d_backward(gradient, data, *options, indices), expected)
+
+
+def test_other_compilers_get_pooling_backward_spelled_out() -> None:
+    data = torch.randn(2, 3, 9, 9)
+    pooled, indices = _aten.max_pool2d_with_indices(data, [3, 3], [2, 2], [1, 1])
+    arguments = (pooled, data, [3, 3], [2, 2], [1, 1], [1, 1], False, indices)
+
+    def build(builder: GraphBuilder) -> list[Any]:
+        placed = [
+            StoredTensor(each.dtype, tuple(each.shape), tuple(each.stride())).place(builder)
+            if isinstance(each, torch.Tensor)
+            else each
+            for each in arguments
+        ]
+        return [builder.call(_aten.max_pool2d_with_indices_backward.default, placed, {}, row=0)]
+
+    assert lower_to_text(build).missing == ()
