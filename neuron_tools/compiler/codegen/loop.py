@@ -19,12 +19,13 @@ from neuron_tools.compiler.codegen.engines import (
 )
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space
-from neuron_tools.compiler.codegen.micro import Key, Micro
+from neuron_tools.compiler.codegen.micro import Key, Micro, reduction_kind
 from neuron_tools.compiler.codegen.residency import may_stay, settle
+from neuron_tools.compiler.codegen.row_parts import RowParts
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot
-from neuron_tools.compiler.codegen.space import Space
+from neuron_tools.compiler.codegen.space import TARGET_ITERATIONS, Space
 from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
 from neuron_tools.compiler.codegen.turned_moments import (
     TurnedMoments,
@@ -44,6 +45,8 @@ LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
+LEAST_CHUNK = 512
+"""Columns of a chunk of few long rows: with fewer, instructions mostly start."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -68,6 +71,8 @@ def generate_loop(context: Context, group: Group) -> None:
         and selection.levels == 1
         and space.chunk < space.columns,
     )
+    if selection.levels > 1:
+        space = _few_long_rows(group, space)
     hlo = context.hlo(group, weights=work_of(context, group))
     for output in group.outputs:
         context.define(output)
@@ -80,6 +85,25 @@ def generate_loop(context: Context, group: Group) -> None:
         if body.fits() or chunk <= 32:
             body.emit()
             return
+
+
+def _few_long_rows(group: Group, space: Space) -> Space:
+    """Rows that fill one or two tiles, laid so that all partitions and all engines work.
+
+    Where two or more have room for each row, they share it; chunks let loads, reductions and stores overlap.
+    """
+    if space.rows_per_partition > 1 or space.row_tiles > FEW_TILES or space.chunk < space.columns:
+        return space
+    pieces = space.columns // space.run
+    reductions = [op for op in group.operations if op.opcode == "reduce"]
+    if all(reduction_kind(operation) == "add" for operation in reductions) and space.segment == space.rows:
+        parts = next(
+            (count for count in range(space.partitions // space.rows, 1, -1) if pieces % count == 0), 1
+        )
+        space = space.in_row_parts(parts)
+    chunk = -(-space.columns // TARGET_ITERATIONS)
+    run = min(space.run, space.columns)
+    return space.with_chunk(-(-chunk // run) * run if run < space.columns else max(chunk, LEAST_CHUNK))
 
 
 def _result_dtype(context: Context, group: Group) -> DType:
@@ -115,7 +139,7 @@ def _chunk_choices(space: Space, whole: int) -> Iterable[int]:
     yield min(space.columns, max(whole, min(space.chunk, 32)))
 
 
-class _Body(LoopOperands, RowSums, TurnedMoments):
+class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
     """Declares the slots and steps of one group's loop."""
 
     def build(self) -> None:
@@ -179,7 +203,7 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
     # Engines and tables
 
     def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
-        if self._space.row_tiles <= FEW_TILES:
+        if self._space.row_tiles * self._space.chunks <= FEW_TILES:
             return quickest_engines(
                 micros, self._context.core, int(self._elements.max()), self._widest, self._space.row_tiles
             )
@@ -242,6 +266,8 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
                 self._instruction(micro, engine, reads, writes, live, in_turn=True)
         if micro.reduces is not None:
             self._finish_reduction(micro)
+        if micro.opcode is Opcode.BN_AGGREGATE:
+            self._join_moments(micro)
 
     def _instruction(
         self, micro: Micro, engine: Engine, reads: tuple[Slot, ...], writes: tuple[Slot, ...],
@@ -318,11 +344,6 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
                 return slot
         return None
 
-    def _row_slot(self, dtype: DType, count: int = 1) -> Slot:
-        size = self._space.rows_per_partition * count * dtype.byte_count
-        version = None if self._space.chunks == 1 else self._rows
-        return self._loop.slot("row result", size, dtype, version=version)
-
     def _partial_slot(self, micro: Micro) -> Slot:
         """Where a reduction goes: the row's result, or one partial result per chunk."""
         assert micro.reduces is not None
@@ -335,13 +356,17 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
         return slot
 
     def _finish_reduction(self, micro: Micro) -> None:
-        """Join the partial results of the chunks."""
-        if self._space.chunks == 1 or micro.opcode is Opcode.BN_STATS:
+        """Join the partial results of the chunks, and of the partitions that share a row."""
+        if micro.opcode is Opcode.BN_STATS:
             return
         assert micro.reduces is not None
-        partial = self._slots[micro.reduces]
-        result = self._row_slot(partial.dtype)
-        self._slots[micro.reduces] = result
+        if self._space.chunks > 1:
+            self._join_chunks(micro, micro.reduces)
+        self._join_sums(micro.reduces, micro.level + 1)
+
+    def _join_chunks(self, micro: Micro, reduces: Key) -> None:
+        partial = self._slots[reduces]
+        result = self._slots[reduces] = self._row_slot(partial.dtype)
         self._loop.step(
             Engine.VECTOR,
             Opcode.TENSOR_REDUCE,
@@ -360,11 +385,10 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
         slot = self._slots[key]
         level = self._selection.level_of.get(key, 0)
         if self._group.shapes[value] is Shape.ROW:
-            rows = self._space.tile_row_counts()
+            parts = self._space.row_parts
+            rows, partitions = self._space.tile_row_counts() // parts, self._partitions // parts
             active = self._end_of_level(level)
-            self._save(
-                value, slot, rows * item, self._space.rows_per_partition * item, self._partitions, active
-            )
+            self._save(value, slot, rows * item, self._space.rows_per_partition * item, partitions, active)
             return
         run = self._space.run_elements() * item
         self._save(value, slot, self._tile_elements * item, run, self._partitions, self._active({level}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,9 @@ from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import Spread
 from neuron_tools.records.program import DType, Engine, Memory, Opcode
+
+KEPT_SHARE = 0.7
+"""Of SBUF, for operands whose chunks stay there."""
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -35,8 +40,14 @@ class LoopOperands(LoopState):
             self._slots[external.key] = self._repeated(external, repeated, dtype)
             return
         if form in ("full", "expand", "iota_full"):
-            slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
-            active = self._active(self._needed.get(external.key, {0}))
+            levels = self._needed.get(external.key, {0})
+            if self._is_kept(levels, dtype):
+                slot, levels = self._kept(dtype), {min(levels)}
+            else:
+                slot = self._loop.slot(
+                    "operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack
+                )
+            active = self._active(levels)
             if form == "iota_full":
                 self._iota(slot, self._elements, active)
             else:
@@ -47,6 +58,21 @@ class LoopOperands(LoopState):
         else:
             slot = self._row_vector(external, dtype)
         self._slots[external.key] = slot
+
+    def _is_kept(self, levels: Collection[int], dtype: DType) -> bool:
+        """Whether the chunks of an operand that several levels read stay in SBUF until the last has."""
+        space = self._space
+        if len(levels) == 1 or space.chunks == 1:
+            return False
+        wanted = space.row_tiles * space.chunks * self._tile_bytes(dtype)
+        operands = sum(item.form in ("full", "expand") for item in self._selection.externals.values())
+        return wanted * operands <= KEPT_SHARE * self._context.sbuf.largest()
+
+    def _kept(self, dtype: DType) -> Slot:
+        """A tile for each chunk."""
+        space = self._space
+        content = self._rows * space.chunks + space.chunk_number()
+        return self._loop.slot("operand", self._tile_bytes(dtype), dtype, version=content, whole=True)
 
     def _repeated(self, external: External, repeated: Spread, dtype: DType) -> Slot:
         """Only the different elements of each partition, which access patterns repeat."""

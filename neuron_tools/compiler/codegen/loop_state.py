@@ -127,6 +127,11 @@ class LoopState:
         position = self._space.pass_number()
         return np.asarray(position == (level * self._space.chunks - 1 if level > 0 else 0))
 
+    def _row_slot(self, dtype: DType, count: int = 1) -> Slot:
+        size = self._space.rows_per_partition * count * dtype.byte_count
+        version = None if self._space.chunks == 1 else self._rows
+        return self._loop.slot("row result", size, dtype, version=version)
+
     def _tile_bytes(self, dtype: DType) -> int:
         return int(self._elements.max()) * dtype.byte_count
 

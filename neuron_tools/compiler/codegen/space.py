@@ -33,6 +33,7 @@ class Space:
         column_major: Iterate over all rows of a chunk before the next chunk.
         levels: Passes over the columns of a row.
         partitions: Partitions of the chip.
+        row_parts: Partitions that share a row: `rows` counts each of its parts.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class Space:
     column_major: bool = False
     levels: int = 1
     partitions: int = 128
+    row_parts: int = 1
 
     @property
     def tile_rows(self) -> int:
@@ -133,6 +135,14 @@ class Space:
     def with_chunk(self, chunk: int) -> Space:
         """The same space with other tiles."""
         return replace(self, chunk=max(1, min(chunk, self.columns)))
+
+    def in_row_parts(self, parts: int) -> Space:
+        """The same space with rows cut into equal parts, each on a partition of its own."""
+        columns = self.columns // parts
+        return replace(
+            self, rows=self.rows * parts, segment=self.segment * parts, columns=columns,
+            chunk=min(self.chunk, columns), row_parts=parts,
+        )  # fmt: skip
 
 
 def flat_space(element_count: int, item_bytes: int, partitions: int = 128) -> Space:

@@ -80,7 +80,8 @@ class _Fusion(Joining):
         if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
             made = {self._group_of[view.root] for view in views if view.root in self._group_of}
             siblings = {index for view in views for index in self._recent_readers(view)}
-            for index in (*sorted(made, reverse=True), *sorted(siblings - made, reverse=True)):
+            makers = sorted(made, key=lambda index: (self._has_rows(index, views), index), reverse=True)
+            for index in (*makers, *sorted(siblings - made, reverse=True)):
                 if self._try_join(operation, views, index):
                     self._merge_producers(made - {index}, index)
                     return
@@ -99,6 +100,12 @@ class _Fusion(Joining):
         elif kind == "convolution":
             group.domain = convolution_domain(operation, self._module)
         self._add(group, operation, Shape.FULL)
+
+    def _has_rows(self, index: int, views: Iterable[View]) -> bool:
+        """Whether a group made one of the values as a result of each of its rows: later work on the rows
+        may need what is made of these.
+        """
+        return any(self._groups[index].shapes.get(view.root) is Shape.ROW for view in views)
 
     def _masks_of(self, blocks: Iterable[AttentionBlock]) -> set[int]:
         """Operations that only made the masks of causal blocks: nothing reads them any more."""
