@@ -6,12 +6,14 @@ spreads the sums again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.codegen.slot import Slot
-from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 _MOMENTS = 2
 
@@ -44,7 +46,8 @@ class RowParts(LoopState):
         sums = loop.slot(
             "sums", self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version
         )
-        size = {"partitions": self._partitions, "columns": int(self._partitions.max()), "active": active}
+        columns = int(self._partitions.max())
+        size: dict[str, Any] = {"partitions": self._partitions, "columns": columns, "active": active}
         loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(self._matrix(),), **size)
         loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(source,), writes=(sums,), elements=count, **size)
         result = self._row_slot(DType.F32, count)
@@ -56,7 +59,7 @@ class RowParts(LoopState):
         if self._belonging is None:
             columns, first = int(self._partitions.max()), np.arange(self._space.iterations) == 0
             slot = self._belonging = self._loop.slot("belonging", 4 * columns, DType.F32, stationary=True)
-            made = {"writes": (slot,), "elements": columns, "active": first}
+            made: dict[str, Any] = {"writes": (slot,), "elements": columns, "active": first}
             self._loop.step(Engine.GPSIMD, Opcode.IOTA, **made)
             self._loop.step(Engine.GPSIMD, Opcode.TENSOR_SCALAR, reads=(slot,), **made)
         return self._belonging
@@ -64,7 +67,8 @@ class RowParts(LoopState):
     def _part_step(
         self, opcode: Opcode, reads: tuple[Slot, ...], made: Slot, level: int, elements: int = 1
     ) -> None:
+        active = self._end_of_level(level)
         self._loop.step(
-            Engine.VECTOR, opcode, reads=reads, writes=(made,), partitions=self._partitions, elements=elements,
-            active=self._end_of_level(level), flags=Flag.NONE,
+            Engine.VECTOR, opcode, reads=reads, writes=(made,), partitions=self._partitions,
+            elements=elements, active=active,
         )  # fmt: skip
