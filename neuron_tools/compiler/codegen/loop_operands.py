@@ -64,15 +64,20 @@ class LoopOperands(LoopState):
         space = self._space
         if len(levels) == 1 or space.chunks == 1:
             return False
-        wanted = space.row_tiles * space.chunks * self._tile_bytes(dtype)
+        wanted = self._kept_tiles * self._tile_bytes(dtype)
         operands = sum(item.form in ("full", "expand") for item in self._selection.externals.values())
         return wanted * operands <= KEPT_SHARE * self._context.sbuf.largest()
 
     def _kept(self, dtype: DType) -> Slot:
-        """A tile for each chunk."""
-        space = self._space
-        content = self._rows * space.chunks + space.chunk_number()
-        return self._loop.slot("operand", self._tile_bytes(dtype), dtype, version=content, whole=True)
+        """A tile for each chunk of a row, and one into which the next can be loaded."""
+        content = self._rows * self._space.chunks + self._space.chunk_number()
+        return self._loop.slot(
+            "operand", self._tile_bytes(dtype), dtype, version=content, least_buffers=self._kept_tiles
+        )
+
+    @property
+    def _kept_tiles(self) -> int:
+        return self._space.chunks + min(1, self._space.row_tiles - 1)
 
     def _repeated(self, external: External, repeated: Spread, dtype: DType) -> Slot:
         """Only the different elements of each partition, which access patterns repeat."""

@@ -88,7 +88,7 @@ class StagedLoop:
             return min(versions, -(-max(span - 1, 0) // held) + 1)
         extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
         wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
-        return min(versions, wanted)
+        return min(versions, max(wanted, slot.least_buffers))
 
     @staticmethod
     def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:

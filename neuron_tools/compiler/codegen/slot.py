@@ -27,6 +27,7 @@ class Slot:
     tensor: int = -1
     stationary: bool = False  # one content for the whole loop
     extra_buffers: int = 0
+    least_buffers: int = 0  # contents that are there at one time in any case
     buffers: int = 0
     blocks: list[Block] = field(default_factory=list)
     first_tile: int = -1

@@ -64,6 +64,7 @@ class TileLoop(StagedLoop):
         version: IntArray | None = None,
         stationary: bool = False,
         extra_buffers: int = 0,
+        least_buffers: int = 0,
         keep: bool = False,
         whole: bool = False,
     ) -> Slot:
@@ -71,13 +72,15 @@ class TileLoop(StagedLoop):
 
         Args:
             stationary: Written once (or accumulated) for the whole loop.
+            least_buffers: Contents that must be there at one time, as later iterations read them again.
             keep: Its memory is not released at the end.
             whole: Every content has a buffer of its own.
         """
         content = self._once if stationary else self._every if version is None else version
         slot = Slot(
             name, memory, bytes_per_partition, partitions, dtype, content,
-            stationary=stationary, extra_buffers=extra_buffers, keep=keep, whole=whole,
+            stationary=stationary, extra_buffers=extra_buffers, least_buffers=least_buffers, keep=keep,
+            whole=whole,
         )  # fmt: skip
         self._slots.append(slot)
         return slot

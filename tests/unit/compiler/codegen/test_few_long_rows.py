@@ -1,0 +1,71 @@
+"""Rows that fill one tile, as the channels of a batch norm: chunks stay, all partitions work."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from neuron_tools import hardware
+from neuron_tools.compiler import compile_module
+from neuron_tools.frontends.torch_eager import lower_operation
+from neuron_tools.records.program import Engine, Memory
+from neuron_tools.simulator import simulate
+from tests.unit.frontends.signatures import describe_call
+
+aten = torch.ops.aten
+CORE = hardware.get("trn1")
+
+
+def tensor(*shape):
+    return torch.empty(shape, device="meta")
+
+
+def forward(*shape):
+    channels = [tensor(shape[1]) for _ in range(4)]
+    return aten.native_batch_norm.default, (tensor(*shape), *channels, True, 0.1, 1e-5)
+
+
+def backward(*shape):
+    channels = [tensor(shape[1]) for _ in range(5)]
+    operands = (tensor(*shape), tensor(*shape), *channels, True, 1e-5, [True] * 3)
+    return aten.native_batch_norm_backward.default, operands
+
+
+def compiled(call):
+    target, arguments = call
+    return compile_module(lower_operation(target.name(), describe_call(target, arguments, {})), CORE)
+
+
+def moved_bytes(program):
+    at_hbm = (program.dmas["source_memory"] == Memory.HBM) | (
+        program.dmas["destination_memory"] == Memory.HBM
+    )
+    return int(program.dmas["bytes"][at_hbm].sum())
+
+
+@pytest.mark.parametrize("shape", [(16, 64, 32, 32), (16, 32, 16, 16), (16, 256, 28, 28)])
+@pytest.mark.parametrize(("call", "times"), [(forward, 2), (backward, 3)])
+def test_each_operand_moves_once(shape, call, times):
+    size = 4 * torch.Size(shape).numel()
+    assert times * size <= moved_bytes(compiled(call(*shape))) < 1.02 * times * size
+
+
+@pytest.mark.parametrize("call", [forward, backward])
+def test_64_channels_take_at_most_one_and_a_half_times_as_long_as_their_bytes(call):
+    program = compiled(call(16, 64, 32, 32))
+    drawn = CORE.dma_bandwidth * CORE.dma_streaming_efficiency
+    assert simulate(program, CORE).duration_ps * 1e-12 <= 1.5 * moved_bytes(program) / drawn
+
+
+def test_two_partitions_share_each_of_64_rows():
+    program = compiled(forward(16, 64, 32, 32))
+    vector = program.instructions[program.instructions["engine"] == Engine.VECTOR]
+    assert vector["partitions"].max() == 128
+
+
+@pytest.mark.parametrize("shape", [(15, 64, 8, 8), (1, 3, 7, 7), (3, 100, 6, 6), (2, 1, 512, 512)])
+def test_rows_that_cannot_be_shared_evenly_are_left_whole(shape):
+    for call in (forward, backward):
+        program = compiled(call(*shape))
+        assert not program.warnings
+        assert simulate(program, CORE).duration_ps > 0
