@@ -55,6 +55,11 @@ MAX_POOL_GRADIENT = "max_pool_gradient"
 attributes `POOLING_SIZES` of each spatial axis, which are the last ones."""
 POOLING_SIZES = ("kernel", "stride", "padding", "dilation")
 
+ATTENTION_GRADIENT = "attention_gradient"
+"""The backward of attention: gradients of queries, keys and values. Attributes: `operands`, the place of each
+of `ATTENTION_OPERANDS` among the operands, -1 for none; `is_causal`; `parts`, which gradients results are."""
+ATTENTION_OPERANDS = ("gradient", "query", "key", "value", "output", "logarithms", "bias")
+
 EXCHANGE = "core_exchange"
 """What the two physical cores of a logical one tell each other: each one's part of a value is in HBM, and the
 results are what this core needs of both."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.attention import generate_attention
+from neuron_tools.compiler.codegen.attention_gradient import generate_attention_gradient
 from neuron_tools.compiler.codegen.collective import COLLECTIVES
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
@@ -24,7 +25,7 @@ from neuron_tools.compiler.codegen.residency import make_room
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
-from neuron_tools.compiler.opcodes import EXCHANGE, MAX_POOL_GRADIENT
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, EXCHANGE, MAX_POOL_GRADIENT
 from neuron_tools.compiler.passes.groups import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
@@ -43,6 +44,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "reduce_window": generate_reduce_window,
     "select_and_scatter": generate_select_and_scatter,
     MAX_POOL_GRADIENT: generate_max_pool_gradient,
+    ATTENTION_GRADIENT: generate_attention_gradient,
     "custom_call": generate_custom_call,
     EXCHANGE: generate_exchange,
     "rng": generate_random,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE, ROTATION
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ELEMENTWISE, ROTATION
 from neuron_tools.compiler.passes.attention import AttentionBlock, find_attention
 from neuron_tools.compiler.passes.groups import (
     Domain,
@@ -38,6 +38,8 @@ def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
     return _Fusion(module, fuse_operations).run()
 
 
+_READ_THROUGH = frozenset({"dot_general", "convolution", ATTENTION_GRADIENT})
+"""Operations that load their operands from where views say that they lie."""
 _MOVED = frozenset({"reshape", "convert", "broadcast_in_dim", "iota", "constant"})
 
 
@@ -88,7 +90,7 @@ class _Fusion(Joining):
             self._start_loop(operation, views)
             return
         for value in operands_of(operation):
-            if operation.opcode not in ("dot_general", "convolution") and self._views.of(value).root >= 0:
+            if operation.opcode not in _READ_THROUGH and self._views.of(value).root >= 0:
                 self._materialise(value)
         kind = {"dot_general": "dot", "convolution": "convolution"}.get(operation.opcode, operation.opcode)
         if kind == "concatenate" and self._fuse_operations and self._only_products_read(operation.results[0]):

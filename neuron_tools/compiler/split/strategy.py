@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE, MAX_POOL_GRADIENT, ROTATION
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ELEMENTWISE, MAX_POOL_GRADIENT, ROTATION
 
 CORES = 2
 WHOLE = -1
@@ -161,6 +161,17 @@ def _pooling_gradient(operation: Operation, module: Module) -> Iterator[Strategy
             yield Strategy((axis,) * len(operation.operands), (axis,))
 
 
+def _attention_gradient(operation: Operation, module: Module) -> Iterator[Strategy]:
+    """By sequences or heads; what all of them share is whole."""
+    values = (*operation.operands, *operation.results)
+    for axis in (0, 1):
+        shared = [_shape(module, value)[axis] == 1 for value in values]
+        if all(is_one or can_split(_shape(module, value), axis) for is_one, value in zip(shared, values)):
+            axes = tuple(WHOLE if is_one else axis for is_one in shared)
+            if WHOLE not in axes[len(operation.operands) :]:
+                yield Strategy(axes[: len(operation.operands)], axes[len(operation.operands) :])
+
+
 def _concatenate(operation: Operation, module: Module) -> Iterator[Strategy]:
     joined = int(operation.attributes.get("dimension", 0))
     for axis in _axes(module, operation.results[0]):
@@ -285,6 +296,7 @@ _RULES: Mapping[str, Rule] = {
     "reduce": _reduce,
     "reduce_window": _windows,
     MAX_POOL_GRADIENT: _pooling_gradient,
+    ATTENTION_GRADIENT: _attention_gradient,
     "dot_general": _dot,
     "convolution": _convolution,
     "sort": _sort,

@@ -41,6 +41,8 @@ class Cut:
     def attributes(self) -> Mapping[str, Any]:
         """Attributes of its operation."""
         attributes = self.intrinsic.attributes
+        if "parts" in attributes:
+            return {**attributes, "parts": self.parts}
         ready = attributes.get(ATTRIBUTE)
         return {**attributes, ATTRIBUTE: ready.narrowed(self.parts)} if ready else attributes
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import fx
 
-from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ATTENTION_OPERANDS
+from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes, decomposes_refused
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes, operator_name
 
 _aten = torch.ops.aten
+_LARGEST_HEAD = 128
+"""A head's elements that the Tensor engine contracts at once."""
 
 
 def _scale(query: Any, scale: float | None) -> float:
@@ -86,7 +91,7 @@ def _flash_forward(
     return _forward(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 
-@decomposes(_aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
+@decomposes_refused(_aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
 def _flash_backward(
     grad_out: Any, query: Any, key: Any, value: Any, out: Any, logsumexp: Any, dropout_p: float,
     is_causal: bool, *, attn_mask: Any = None, scale: float | None = None,
@@ -103,7 +108,7 @@ def _fused_forward(
     return output, logsumexp, None, None, query.shape[2], key.shape[2], None, None, None
 
 
-@decomposes(_aten._scaled_dot_product_fused_attention_overrideable_backward.default)
+@decomposes_refused(_aten._scaled_dot_product_fused_attention_overrideable_backward.default)
 def _fused_backward(
     grad_out: Any, query: Any, key: Any, value: Any, attn_bias: Any, grad_input_mask: list[bool], out: Any,
     logsumexp: Any, cum_seq_q: Any, cum_seq_k: Any, max_q: int, max_k: int, dropout_p: float, is_causal: bool,
@@ -112,3 +117,40 @@ def _fused_backward(
     bias = attn_bias if attn_bias is not None and attn_bias.numel() else None
     results = _backward(grad_out, query, key, value, out, logsumexp, bias, is_causal, scale)
     return tuple(result if wanted else None for result, wanted in zip(results, grad_input_mask))
+
+
+def _attention_gradient(node: fx.Node) -> Intrinsic | None:
+    """One operation, where heads are no larger than the Tensor engine and no gradient of a bias is wanted."""
+    schema = node.target._schema
+    given = {argument.name: value for argument, value in zip(schema.arguments, node.args)} | dict(node.kwargs)
+    names = ("grad_out", "query", "key", "value", "out", "logsumexp")
+    bias = given.get("attn_bias", given.get("attn_mask"))
+    found = [*(given[name] for name in names), bias]
+    if given.get("grad_input_mask", [True, True, True, False])[3:] != [False] or not _fits(found):
+        return None
+    places = {each: place for place, each in enumerate(node.all_input_nodes)}
+    operands = tuple(places.get(each, -1) for each in found)
+    assert len(operands) == len(ATTENTION_OPERANDS)
+    return Intrinsic(
+        ATTENTION_GRADIENT, {"operands": operands, "is_causal": bool(given["is_causal"]), "parts": ()}
+    )
+
+
+def _fits(operands: list[fx.Node | None]) -> bool:
+    """Whether shapes and types are those that the operation takes."""
+    query, key, value, logarithms = (operands[place].meta["val"] for place in (1, 2, 3, 5))  # type: ignore[union-attr]
+    return bool(
+        query.dim() == key.dim() == 4
+        and logarithms.dim() == 3
+        and max(query.shape[-1], value.shape[-1]) <= _LARGEST_HEAD
+        and query.shape[1] % key.shape[1] == 0
+        and query.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and (operands[-1] is None or operands[-1].meta["val"].dim() == 4)
+    )
+
+
+for _overload in (
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+    _aten._scaled_dot_product_fused_attention_overrideable_backward.default,
+):
+    becomes(operator_name(_overload), _attention_gradient)

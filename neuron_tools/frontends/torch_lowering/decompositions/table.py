@@ -49,7 +49,6 @@ _KEPT = (
 
 _FROM_PYTORCH = (
     _aten.squeeze.dims,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward,
     _aten.embedding_dense_backward,
     _aten.native_batch_norm_backward,
     _aten.native_layer_norm_backward,

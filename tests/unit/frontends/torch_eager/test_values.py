@@ -25,7 +25,6 @@ def f(*sizes):
 
 
 ATTENTION = (f(2, 4, 6, 8), f(2, 2, 6, 8), f(2, 2, 6, 8))
-ATTENDED = aten._scaled_dot_product_flash_attention_for_cpu(*ATTENTION, 0.0, True)
 PLACES = torch.tensor([[0, 1, 4], [0, 3, 4], [2, 1, 0], [2, 2, 4]])
 BAGGED, OFFSETS = torch.tensor([0, 2, 5, 1, 1, 3, 4]), torch.tensor([0, 3, 3])
 
@@ -41,10 +40,6 @@ CALLS = {
     "layer norm": (aten.native_layer_norm.default, (f(4, 6), [6], f(6), f(6), 1e-5)),
     "softmax": (aten._softmax.default, (f(4, 6), -1, False)),
     "attention": (aten._scaled_dot_product_flash_attention_for_cpu.default, (*ATTENTION, 0.0, True)),
-    "attention backward": (
-        aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
-        (f(2, 4, 6, 8), *ATTENTION, *ATTENDED, 0.0, True),
-    ),
     "average pool backward": (
         aten.avg_pool2d_backward.default,
         (f(1, 2, 4, 4), f(1, 2, 7, 7), [3, 3], [2, 2], [1, 1], False, False, None),

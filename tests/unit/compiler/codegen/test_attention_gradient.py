@@ -1,0 +1,103 @@
+"""The backward of attention: what it moves and multiplies, for heads, masks and lengths of every kind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from neuron_tools import hardware
+from neuron_tools.compiler import compile_logical, compile_module
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
+from neuron_tools.frontends.torch_eager import lower_operation
+from neuron_tools.records.program import Memory, Opcode
+from neuron_tools.simulator import simulate
+from tests.unit.frontends.signatures import describe_call
+
+TARGET = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+TRN1 = hardware.get("trn1")
+
+
+def module(batch=2, heads=4, rows=256, depth=64, key_heads=0, columns=0, bias=(), causal=False,
+           dtype=torch.bfloat16):  # fmt: skip
+    def tensor(*shape, dtype=dtype):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    query = tensor(batch, heads, rows, depth)
+    key = tensor(batch, key_heads or heads, columns or rows, depth)
+    logarithms = tensor(batch, heads, rows, dtype=torch.float32)
+    arguments = (query, query, key, key, query, logarithms, 0.0, causal)
+    options = {"attn_mask": tensor(*bias)} if bias else {}
+    return lower_operation(TARGET.name(), describe_call(TARGET, arguments, options))
+
+
+def moved_bytes(program):
+    dmas = program.dmas
+    read, written = (dmas[f"{side}_memory"] == Memory.HBM for side in ("source", "destination"))
+    return int(dmas["bytes"][read].sum()), int(dmas["bytes"][written].sum())
+
+
+def products(program):
+    return int((program.instructions["opcode"] == Opcode.MATMUL).sum())
+
+
+def test_scores_never_leave_the_chip():
+    program = compile_module(module(rows=1024), TRN1)
+    size = 2 * 2 * 4 * 1024 * 64
+    read, written = moved_bytes(program)
+    assert written == 3 * size
+    assert read <= 8.1 * size  # of queries, keys and the gradient also the turned ones, and the logarithms
+    assert len([tensor for tensor in program.tensors if tensor.kind.name == "INTERMEDIATE"]) == 0
+
+
+def test_the_future_is_not_computed():
+    all_pairs, causal = (compile_module(module(rows=1024, causal=causal), TRN1) for causal in (False, True))
+    assert products(causal) == products(all_pairs) * 36 // 64
+
+
+def test_heads_that_share_keys_add_up_in_one_gradient():
+    program = compile_module(module(heads=8, key_heads=2), TRN1)
+    assert moved_bytes(program)[1] == 2 * 2 * 256 * 64 * (8 + 2 + 2)
+
+
+def test_a_mask_that_heads_share_is_loaded_once():
+    bias = (2, 1, 128, 128)
+    plain, masked = (compile_module(module(rows=128, bias=each), TRN1) for each in ((), bias))
+    more = moved_bytes(masked)[0] - moved_bytes(plain)[0]
+    assert more == 2 * torch.Size(bias).numel()
+
+
+def test_two_cores_share_heads():
+    core = hardware.get("trn2", lnc=2)
+    program = compile_logical(module(batch=1), core)
+    assert program.physical_cores == 2
+    assert 2 * products(program.of_cores[0]) == products(compile_module(module(batch=1), core))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rows": 200, "columns": 72},
+        {"rows": 1, "columns": 300},
+        {"depth": 128, "causal": True},
+        {"rows": 640, "heads": 6, "key_heads": 2, "causal": True},
+        {"rows": 384, "bias": (2, 4, 384, 384)},
+        {"rows": 384, "bias": (1, 1, 384, 384)},
+    ],
+)
+def test_every_shape_is_one_native_loop(options, dtype):
+    graph = module(**options, dtype=dtype)
+    assert ATTENTION_GRADIENT in [operation.opcode for operation in graph.operations]
+    program = compile_module(graph, TRN1)
+    results = [graph.values[value].type.element_count for value in graph.results]
+    assert not program.warnings
+    assert products(program)
+    assert moved_bytes(program)[1] == sum(results) * dtype.itemsize
+    assert simulate(program, TRN1).duration_ps > 0
+
+
+def test_heads_wider_than_the_tensor_engine_are_spelled_out():
+    graph = module(depth=256)
+    assert ATTENTION_GRADIENT not in [operation.opcode for operation in graph.operations]
+    assert not graph.warnings
