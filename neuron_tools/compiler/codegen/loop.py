@@ -45,8 +45,6 @@ LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
-LEAST_CHUNK = 512
-"""Columns of a chunk of few long rows: with fewer, instructions mostly start."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -88,11 +86,12 @@ def generate_loop(context: Context, group: Group) -> None:
 
 
 def _few_long_rows(group: Group, space: Space) -> Space:
-    """Rows that fill one or two tiles, laid so that all partitions and all engines work.
+    """Rows that fill one or two tiles, and lie in pieces, laid so that all partitions and engines work.
 
     Where two or more have room for each row, they share it; chunks let loads, reductions and stores overlap.
+    Rows in one piece are left whole, as what is made of them may stay in SBUF for whoever reads it next.
     """
-    if space.rows_per_partition > 1 or space.row_tiles > FEW_TILES or space.chunk < space.columns:
+    if space.run == space.columns or space.row_tiles > FEW_TILES or space.chunk < space.columns:
         return space
     pieces = space.columns // space.run
     reductions = [op for op in group.operations if op.opcode == "reduce"]
@@ -102,8 +101,7 @@ def _few_long_rows(group: Group, space: Space) -> Space:
         )
         space = space.in_row_parts(parts)
     chunk = -(-space.columns // TARGET_ITERATIONS)
-    run = min(space.run, space.columns)
-    return space.with_chunk(-(-chunk // run) * run if run < space.columns else max(chunk, LEAST_CHUNK))
+    return space.with_chunk(-(-chunk // space.run) * space.run)
 
 
 def _result_dtype(context: Context, group: Group) -> DType:

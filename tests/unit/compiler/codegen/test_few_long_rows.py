@@ -69,3 +69,10 @@ def test_rows_that_cannot_be_shared_evenly_are_left_whole(shape):
         program = compiled(call(*shape))
         assert not program.warnings
         assert simulate(program, CORE).duration_ps > 0
+
+
+def test_rows_in_one_piece_stay_whole():
+    arguments = (tensor(128, 768), [768], tensor(768), tensor(768), 1e-5)
+    program = compiled((aten.native_layer_norm.default, arguments))
+    assert (program.instructions["elements"] == 768).any()
+    assert not (program.instructions["elements"] == 512).any()
