@@ -49,8 +49,8 @@ class Work:
         calls: Framework operations.
         model_flops: Of the operations, as the model asks for them.
         tensor_flops: Of the Tensor engine's instructions, without transposes.
-        engine_ns: Time of its instructions by engine, the mean of a logical core's physical ones; engines work
-            at once, so they may add up to more.
+        engine_ns: Time of its instructions by engine, the mean of a logical core's physical ones. Engines
+            work at once, so they may add up to more.
     """
 
     device_ns: float = 0.0
