@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.single_cores import single_cores as single_cores
 from tests.vscode import code_server, evidence
 from tests.vscode.code_server import CodeServer
 from tests.vscode.window import Window
