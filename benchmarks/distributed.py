@@ -141,7 +141,7 @@ def capture(folder: Path, program: str, profile: Path, processes: int, options: 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [
         sys.executable, "-m", "neuron_profile.cli", "capture", "-o", str(profile), "--host-clock", "fixed",
-        "--target", TARGET, *options, "--",
+        "--target", TARGET, "--lnc", "1", *options, "--",
     ]  # fmt: skip
     _run([*command, *_torchrun(folder, program, processes)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
