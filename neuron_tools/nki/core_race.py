@@ -18,8 +18,10 @@ from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.tracer import Tracer
 
 Ints = npt.NDArray[np.int64]
-_FIRST_WRITE, _FIRST_READ = 3, 5
-"""Columns of a row from which on its regions are written and read."""
+_FIRST_OPERAND = 3
+"""Column of a row from which on its operands' regions lie."""
+_WRITTEN, _READ = range(2), range(2, 6)
+"""Operands that are written and read."""
 
 
 class RaceWarning(UserWarning):
@@ -65,6 +67,22 @@ class _Accesses:
         return np.asarray(inside & (self.epoch == epoch))
 
 
+@dataclass(frozen=True, slots=True)
+class _Transfers:
+    """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself."""
+
+    buffer: Ints
+    operand: Ints
+    access: _Accesses
+
+    def accesses(self, buffer: int, operands: range) -> _Accesses:
+        """Those of some operands to one buffer, in order."""
+        chosen = np.flatnonzero(
+            (self.buffer == buffer) & (self.operand >= operands.start) & (self.operand < operands.stop)
+        )
+        return _Accesses(self.access.row[chosen], self.access.epoch[chosen], self.access.box[chosen])
+
+
 def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> None:
     """Refuse reads of what another core writes between the same two meetings, and warn of its writes.
 
@@ -79,11 +97,11 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
         RaceWarning: Two cores write the same place.
     """
     tables = [np.asarray(trace.row_table()) for trace in traces]
+    transfers = [_transfers(trace, rows) for trace, rows in zip(traces, tables)]
     for buffer in buffers:
-        writes, reads = [], []
-        for trace, rows, number in zip(traces, tables, buffer.numbers):
-            writes.append(_accesses(trace, rows, number, _FIRST_WRITE, _FIRST_READ))
-            reads.append(_accesses(trace, rows, number, _FIRST_READ, rows.shape[1]))
+        numbered = list(zip(transfers, buffer.numbers))
+        writes = [moved.accesses(number, _WRITTEN) for moved, number in numbered]
+        reads = [moved.accesses(number, _READ) for moved, number in numbered]
         _compare_writes(traces, tables, buffer.name, writes)
         for reader, read in enumerate(reads):
             for writer, written in enumerate(writes):
@@ -118,21 +136,20 @@ def _compare_writes(
                 return
 
 
-def _accesses(trace: Tracer, rows: npt.NDArray[np.int32], buffer: int, first: int, last: int) -> _Accesses:
-    regions = np.asarray(trace.region_table()).astype(np.int64).reshape(-1, 5)
+def _transfers(trace: Tracer, rows: npt.NDArray[np.int32]) -> _Transfers:
+    """The DMA transfers of a core that fill their boxes."""
+    regions = trace.region_table().astype(np.int64)
     moved = np.array([-1 if k.transfer is None else k.transfer.bytes for k in trace.kind_list], np.int64)
-    chosen_rows, chosen_regions = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    mine = np.flatnonzero(regions[:, 0] == buffer)
-    for column in range(first, last):
-        region = rows[:, column]
-        at = np.flatnonzero((region >= 0) & np.isin(region, mine))
-        chosen_rows.append(at)
-        chosen_regions.append(region[at].astype(np.int64))
-    row, box = np.concatenate(chosen_rows), regions[np.concatenate(chosen_regions)][:, 1:]
+    moving = np.flatnonzero(moved[rows[:, 0]] >= 0)
+    place, operand = np.nonzero(rows[moving, _FIRST_OPERAND:] >= 0)
+    row = moving[place]
+    of_region = regions[rows[row, _FIRST_OPERAND + operand]]
+    box = of_region[:, 1:]
     filled = (box[:, 1] - box[:, 0]) * (box[:, 3] - box[:, 2]) == moved[rows[row, 0]]
-    row, box = row[filled], box[filled]
     meetings = np.array(trace.shared.get("meetings", ()), np.int64)
-    return _Accesses(row, np.searchsorted(meetings, row, side="right"), box)
+    row = row[filled]
+    return _Transfers(of_region[filled, 0], operand[filled],
+                      _Accesses(row, np.searchsorted(meetings, row, side="right"), box[filled]))  # fmt: skip
 
 
 def _compare(

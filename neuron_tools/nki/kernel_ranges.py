@@ -19,9 +19,11 @@ _CHANGING = threading.Lock()
 
 def _kernel_range(*bounds: Any) -> Any:
     trace = tracing.running()
-    if trace is None or not trace.recording:
-        return range(*(int(known_bound(bound)) for bound in bounds))
-    return LoopRange(*bounds, depth=2)
+    if trace is not None and trace.recording:
+        return LoopRange(*bounds, depth=2)
+    if all(type(bound) is int for bound in bounds):
+        return range(*bounds)
+    return range(*(int(known_bound(bound)) for bound in bounds))
 
 
 @contextmanager
@@ -64,6 +66,8 @@ def _kernel_spaces(function: Callable[..., Any]) -> list[dict[str, Any]]:
             continue
         found[id(space)] = space
         for value in list(space.values()):
+            if isinstance(value, ModuleType):  # the language's would look for names like "func"
+                continue
             function_of = getattr(value, "func", value)
             if isinstance(function_of, FunctionType):
                 waiting.append(function_of.__globals__)

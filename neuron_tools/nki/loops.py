@@ -51,14 +51,14 @@ def known_bound(bound: Any) -> Any:
 class LoopRange:
     """A range of a kernel: as Python's, but instructions know the iteration that they belong to."""
 
-    __slots__ = ("_frame", "_line", "_name", "_numbers", "_path")
+    __slots__ = ("_code", "_frame", "_numbers", "_position")
 
     def __init__(self, *bounds: Any, depth: int = 1, traced_once: bool = False) -> None:
-        self._numbers = range(*(register_value(known_bound(bound)) for bound in bounds))
+        if not all(type(bound) is int for bound in bounds):
+            bounds = tuple(register_value(known_bound(bound)) for bound in bounds)
+        self._numbers = range(*bounds)
         frame = sys._getframe(depth)
-        self._name = loop_variable(frame.f_code, frame.f_lasti)
-        self._path = frame.f_code.co_filename
-        self._line = frame.f_lineno or 0
+        self._code, self._position = frame.f_code, frame.f_lasti
         self._frame = frame if traced_once else None
 
     def __iter__(self) -> Iterator[int]:
@@ -82,14 +82,15 @@ class LoopRange:
             del trace.open_loops[depth:]
 
     def _iterate(self, trace: tracing.Tracer) -> Iterator[int]:
-        loop = loop_number(trace, self._name, self._path, self._line)
-        parent = trace.iteration
+        around = trace.place
+        place = tracing.LoopPlace(around, _loop_at(trace, self._code, self._position), 0)
         try:
             for value in self._numbers:
-                trace.enter_iteration(parent, loop, value)
+                place.value, place.number = value, -1
+                trace.place = place
                 yield value
         finally:
-            trace.iteration = parent
+            trace.place = around
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -125,6 +126,16 @@ def loop_number(trace: tracing.Tracer, name: str, path: str, line: int) -> int:
         number = trace.loop_numbers[key] = len(trace.loops)
         trace.loops.append(key)
     return number
+
+
+def _loop_at(trace: tracing.Tracer, code: CodeType, position: int) -> int:
+    """Number of the loop whose range is made at a bytecode position."""
+    known = trace.loops_at.get((id(code), position))
+    if known is None:
+        line = next((line for start, end, line in code.co_lines() if start <= position < end), None)
+        number = loop_number(trace, loop_variable(code, position), code.co_filename, line or 0)
+        known = trace.loops_at[id(code), position] = number, code
+    return known[0]
 
 
 @lru_cache(maxsize=4096)
@@ -196,10 +207,10 @@ def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], Virt
     trace = tracing.active()
     frame = sys._getframe(1)
     loop = loop_number(trace, UNNAMED, frame.f_code.co_filename, frame.f_lineno or 0)
-    parent, condition, count = trace.iteration, init, 0
+    around, condition, count = trace.place, init, 0
     while int(condition) != 0:
         if trace.recording:
-            trace.enter_iteration(parent, loop, count)
+            trace.place = tracing.LoopPlace(around, loop, count)
         condition = body_fun(VirtualRegister(int(condition)))
         count += 1
-    trace.iteration = parent
+    trace.place = around

@@ -144,7 +144,7 @@ def _run_instances(launch: Launch, trace: Tracer, given: tuple[Any, Any]) -> Any
         result = _invoke(launch.function, *given)
         if trace.pending is not None:
             trace.flush(trace.pending)
-    trace.iteration = -1
+    trace.place = None
     return result
 
 
@@ -154,11 +154,11 @@ def _start_instance(trace: Tracer, ids: tuple[int, ...]) -> None:
     trace.program_ids = ids
     trace.shared["shared-count"] = 0
     trace.accumulators.clear()
-    trace.iteration = -1
+    trace.place = None
     if trace.recording and tracing.grid_size(trace.grid) > 1:
         for axis, position in enumerate(ids):
             name = f"program_id({axis})"
-            trace.enter_iteration(trace.iteration, loop_number(trace, name, "", 0), position)
+            trace.place = tracing.LoopPlace(trace.place, loop_number(trace, name, "", 0), position)
 
 
 def _invoke(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from math import prod
+from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -146,6 +147,7 @@ class Tracer(CallSites):
         call_rows, iteration_rows: Call and iteration of every instruction.
         regions, iterations: Rows of REGION_WIDTH and ITERATION_WIDTH integers.
         buffers: Buffers in order of declaration.
+        loops_at: Numbers of loops by the code that makes their range, its id and the place in it.
         kinds, kind_list: Kinds by key and by number.
         open_loops: Variables of the loops under way, outermost first (older dialect).
         ties: (later, earlier) instructions that the kernel tied to one another.
@@ -179,9 +181,10 @@ class Tracer(CallSites):
         self.iteration_rows: list[int] = []
         self.regions: list[tuple[int, ...]] = []
         self.iterations: list[tuple[int, int, int]] = []
-        self.iteration = -1
+        self.place: LoopPlace | None = None
         self.loops: list[tuple[str, str, int]] = []
         self.loop_numbers: dict[Any, int] = {}
+        self.loops_at: dict[tuple[int, int], tuple[int, CodeType]] = {}
         self.open_loops: list[int] = []
         self.ties: list[tuple[int, int]] = []
         self.ordered: list[tuple[int, int]] = []
@@ -225,7 +228,11 @@ class Tracer(CallSites):
         if number is None:
             number = calls[call] = len(calls)
         self.call_rows.append(number)
-        self.iteration_rows.append(self.iteration)
+        place = self.place
+        if place is None:
+            self.iteration_rows.append(-1)
+        else:
+            self.iteration_rows.append(place.number if place.number >= 0 else self._note_iteration(place))
 
     def note_name(self, name: str | None) -> None:
         """Keep the kernel's own name of the call that was recorded last, if it has one."""
@@ -247,11 +254,15 @@ class Tracer(CallSites):
 
     # Loops
 
-    def enter_iteration(self, parent: int, loop: int, value: int) -> None:
-        """Note that a loop's variable took a value; rows from now on belong to that iteration."""
-        iterations = self.iterations
-        self.iteration = len(iterations)
-        iterations.append((parent, loop, value))
+    def _note_iteration(self, place: LoopPlace) -> int:
+        """Keep the iteration that a loop is in, the first time that an instruction belongs to it."""
+        around = place.around
+        outer = -1
+        if around is not None:
+            outer = around.number if around.number >= 0 else self._note_iteration(around)
+        place.number = len(self.iterations)
+        self.iterations.append((outer, place.loop, place.value))
+        return place.number
 
     # Buffers
 
@@ -409,6 +420,25 @@ class Tracer(CallSites):
     def iteration_table(self) -> Int32Array:
         """(iterations, ITERATION_WIDTH) int32: enclosing iteration, loop, value of its variable."""
         return np.array(self.iterations, np.int32).reshape(-1, ITERATION_WIDTH)
+
+
+class LoopPlace:
+    """Where a loop under way stands.
+
+    Attributes:
+        around: The loop around it.
+        loop: Its number.
+        value: Its variable's value.
+        number: Row of the iteration; -1 until an instruction belongs to it.
+    """
+
+    __slots__ = ("around", "loop", "number", "value")
+
+    def __init__(self, around: LoopPlace | None, loop: int, value: int) -> None:
+        self.around = around
+        self.loop = loop
+        self.value = value
+        self.number = -1
 
 
 class HeldEmission:
