@@ -29,6 +29,7 @@ def host_dtype(dtype: DType) -> np.dtype[Any]:
 
 PACKED = {str(dtype): host_dtype(dtype) for dtype in ALL if dtype.packed > 1}
 """NumPy types of the packed types, by name."""
+np.sctypeDict.update(PACKED)  # type: ignore[arg-type]  # types of records: NumPy takes whatever it can read as a type
 
 
 def unpack(array: Array, dtype: DType) -> Array:

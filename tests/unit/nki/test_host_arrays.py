@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuron_tools.nki.dtypes import ALL, as_dtype, float4_e2m1fn_x4, float8_e4m3fn_x4
-from neuron_tools.nki.host_arrays import PACKED, static_cast
+from neuron_tools.nki.dtypes import ALL, DType, as_dtype, float4_e2m1fn_x4, float8_e4m3fn_x4
+from neuron_tools.nki.host_arrays import PACKED, host_dtype, static_cast
 
 
 @pytest.mark.parametrize("name", sorted(PACKED))
@@ -30,3 +30,9 @@ def test_four_values_lie_from_the_lowest_bits_up() -> None:
 
 def test_every_type_has_a_storage() -> None:
     assert {as_dtype(dtype.dtype).itemsize for dtype in ALL} <= {1, 2, 4, 8}
+
+
+@pytest.mark.parametrize("packed", [float8_e4m3fn_x4, float4_e2m1fn_x4])
+def test_numpy_knows_packed_types_by_name(packed: DType) -> None:
+    assert np.dtype(packed) == host_dtype(packed)
+    assert np.zeros((2, 3), packed).dtype == host_dtype(packed)
