@@ -9,7 +9,7 @@ from neuron_tools.frontends.nki.torch_custom_op import nki_op
 from neuron_tools.frontends.nki.wrapper import wrap_nki
 from neuron_tools.frontends.torch_trace.weights import replace_weights
 
-from . import experimental
+from . import contexts, experimental, runtime_classes
 from .inference import (
     BucketModelConfig,
     DataParallel,
@@ -23,11 +23,15 @@ from .inference import (
 from .nki_jit import nki_jit
 from .tracing import PartitionerConfig, trace
 
+__version__ = "2.9.0"
 __all__ = [
     "BucketModelConfig", "DataParallel", "PartitionerConfig", "analyze", "async_load", "bucket_model_trace",
-    "dynamic_batch", "experimental", "lazy_load", "move_trace_to_device", "nki_jit", "nki_op",
+    "contexts", "dynamic_batch", "experimental", "lazy_load", "move_trace_to_device", "nki_jit", "nki_op",
     "replace_weights", "trace", "wrap_nki",
 ]  # fmt: skip
+
+
+runtime_classes.register()
 
 
 def __getattr__(name: str) -> Any:

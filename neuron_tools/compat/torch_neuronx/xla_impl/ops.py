@@ -1,5 +1,37 @@
-"""`torch_neuronx.xla_impl.ops`: the older decorator for kernels."""
+"""`torch_neuronx.xla_impl.ops`: operators by AWS's names, and the older decorator for kernels."""
+
+from __future__ import annotations
+
+import torch
 
 from neuron_tools.compat.torch_neuronx.nki_jit import nki_jit
 
-__all__ = ["nki_jit"]
+__all__ = ["Argmax", "Softmax", "TopK", "nki_jit"]
+
+
+class TopK:
+    """The largest elements along a dimension."""
+
+    @staticmethod
+    def apply(tensor: torch.Tensor, k: int, dim: int = -1) -> tuple[torch.Tensor, torch.Tensor]:
+        """Values and indices."""
+        values, indices = torch.topk(tensor, k, dim=dim)
+        return values, indices
+
+
+class Argmax:
+    """Where the largest element along a dimension is."""
+
+    @staticmethod
+    def apply(tensor: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
+        """Indices."""
+        return torch.argmax(tensor, dim=dim, keepdim=keepdim)
+
+
+class Softmax:
+    """Softmax along a dimension."""
+
+    @staticmethod
+    def apply(tensor: torch.Tensor, dim: int = -1) -> torch.Tensor:
+        """Probabilities."""
+        return torch.softmax(tensor, dim)

@@ -1,0 +1,1 @@
+"""`torch_neuronx.experimental.profiler`: of which libraries import parts."""

@@ -1,0 +1,1 @@
+"""`torch_neuronx.proto`: of which libraries import parts."""

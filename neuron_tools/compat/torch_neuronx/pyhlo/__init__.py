@@ -1,0 +1,1 @@
+"""`torch_neuronx.pyhlo`: of which libraries import parts."""
