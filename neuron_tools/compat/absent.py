@@ -29,6 +29,7 @@ class Absent:
         return Absent(f"{self._name}.{name}", self._reason)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Say that it is not there."""
         raise AbsentError(f"{self._name} is not there: {self._reason}")
 
     def __or__(self, other: Any) -> Any:

@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_xla.execution import current_graph, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import current_origin
-from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor, neuron_device
 
 _aten = torch.ops.aten
 _ALIASES = {_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default}
@@ -89,11 +89,6 @@ def _aside() -> Iterator[None]:
     finally:
         native.suppress(previous)
         native.resume_clock()
-
-
-def neuron_device() -> torch.device:
-    """The device below: the NeuronCore of this process."""
-    return torch.device("neuron", int(native.core().current_device()))
 
 
 def _inner(leaf: Any) -> Any:

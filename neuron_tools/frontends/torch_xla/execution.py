@@ -7,6 +7,8 @@ import sys
 import time
 from dataclasses import dataclass
 
+import torch
+
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.device import native
 from neuron_tools.frontends import executables
@@ -14,6 +16,7 @@ from neuron_tools.frontends.torch_xla.causes import cause_of
 from neuron_tools.frontends.torch_xla.graph import GraphSignature, RecordedGraph
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import user_stack
+from neuron_tools.frontends.torch_xla.tensor import neuron_device
 from neuron_tools.frontends.torch_xla.tracing import lower_recorded
 
 
@@ -52,7 +55,8 @@ def sync() -> None:
     if timed is not None:
         executable, duration_ns = timed
         METRICS.add("ExecuteTime", duration_ns)
-        native.run_graph(executable, duration_ns, native.intern_name(known.name))
+        with torch.neuron.device(neuron_device()):
+            native.run_graph(executable, duration_ns, native.intern_name(known.name))
 
 
 def _look_up(signature: GraphSignature) -> KnownGraph:

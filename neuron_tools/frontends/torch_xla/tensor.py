@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
 from torch import _utils
 
+from neuron_tools.device import native
+
 DEVICE = torch.device("xla", 0)
+
+
+@cache
+def neuron_device() -> torch.device:
+    """The device below: the NeuronCore of this process, also in threads of which another one is current."""
+    return torch.device("neuron", int(native.core().current_device()))
 
 
 class LazyValue:

@@ -10,7 +10,8 @@ import torch.distributed as dist
 
 from neuron_tools.frontends.torch_xla import collectives
 
-from .ranks import get_ordinal, has_others, xrt_world_size
+from .groups import group_of
+from .ranks import has_others
 
 REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR = "sum", "mul", "and", "or"
 REDUCE_MIN, REDUCE_MAX = "min", "max"
@@ -30,8 +31,8 @@ def all_reduce(
     scale: float = 1.0,
     groups: list[list[int]] | None = None,
     pin_layout: bool = True,
-) -> torch.Tensor | None:
-    """Reduce over all ranks: a tensor gives a new one, a list is changed in place.
+) -> Any:
+    """Reduce over all ranks: a tensor gives a new one, a list is changed in place and returned.
 
     Args:
         reduce_type: `REDUCE_SUM` and so on.
@@ -45,7 +46,7 @@ def all_reduce(
     with torch.no_grad():
         for tensor in inputs:
             tensor.copy_(_reduced(tensor, reduce_type, scale, groups))
-    return None
+    return inputs
 
 
 def _reduced(
@@ -53,22 +54,8 @@ def _reduced(
 ) -> torch.Tensor:
     reduced = tensor.clone()
     if has_others():
-        reduced = collectives.all_reduce(tensor, _OPERATIONS[reduce_type], _group(groups))
+        reduced = collectives.all_reduce(tensor, _OPERATIONS[reduce_type], group_of(groups))
     return reduced * scale if scale != 1.0 else reduced
-
-
-_groups: dict[str, Any] = {}
-
-
-def _group(groups: list[list[int]] | None) -> Any:
-    """This rank's process group among `groups`; made once, by all ranks together."""
-    if not groups or len(groups[0]) == xrt_world_size():
-        return None
-    key = repr(groups)
-    if key not in _groups:
-        made = [(ranks, dist.new_group(list(ranks))) for ranks in groups]
-        _groups[key] = next(group for ranks, group in made if get_ordinal() in ranks)
-    return _groups[key]
 
 
 def all_gather(
@@ -79,7 +66,7 @@ def all_gather(
     pin_layout: bool = True,
 ) -> torch.Tensor:
     """All ranks' tensors, one after the other along a dimension."""
-    gathered = collectives.all_gather(value, dim, _group(groups)) if has_others() else value.clone()
+    gathered = collectives.all_gather(value, dim, group_of(groups)) if has_others() else value.clone()
     return gathered if output is None else output.copy_(gathered)
 
 
@@ -96,7 +83,7 @@ def reduce_scatter(
     """This rank's part of the reduced tensor, cut along a dimension."""
     part = input.clone()
     if shard_count > 1 and has_others():
-        part = collectives.reduce_scatter(input, _OPERATIONS[reduce_type], scatter_dim, _group(groups))
+        part = collectives.reduce_scatter(input, _OPERATIONS[reduce_type], scatter_dim, group_of(groups))
     part = part * scale if scale != 1.0 else part
     return part if output is None else output.copy_(part)
 
@@ -112,7 +99,7 @@ def all_to_all(
     """Part r of the tensor, cut along a dimension, goes to rank r; what comes is joined along another."""
     if split_count == 1 or not has_others():
         return value.clone()
-    return collectives.all_to_all(value, split_dimension, concat_dimension, _group(groups))
+    return collectives.all_to_all(value, split_dimension, concat_dimension, group_of(groups))
 
 
 def collective_broadcast(
@@ -124,7 +111,7 @@ def collective_broadcast(
     """Give all ranks one rank's tensors, in place."""
     if not has_others():
         return
-    group = _group(groups)
+    group = group_of(groups)
     root = root_ordinal if group is None else dist.get_group_rank(group, root_ordinal)
     with torch.no_grad():
         for tensor in tensors:

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 from torch.distributed.rendezvous import _rendezvous_handlers, register_rendezvous_handler
 
+from ..core import groups  # noqa: TID252  # found as torch_xla
 from ..core.ranks import BACKEND, xrt_world_size  # noqa: TID252  # found as torch_xla
 
 __all__ = ["BACKEND", "SCHEMES"]
@@ -29,3 +30,4 @@ def _meet(
 for _scheme in SCHEMES:
     if _scheme not in _rendezvous_handlers:
         register_rendezvous_handler(_scheme, _meet)
+groups.install()

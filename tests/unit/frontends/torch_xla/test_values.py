@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
 
 from neuron_tools.frontends.torch_xla import XlaError, XlaTensor, sync
+from neuron_tools.frontends.torch_xla.tensor import neuron_device
 
 VALUES = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
 
@@ -124,3 +126,19 @@ def test_new_data_of_a_parameter_are_its_values(xla):
     parameter = nn.Parameter(torch.zeros(3).to(xla))
     parameter.data = torch.full((3,), 4.0).to(xla)
     assert (parameter * 2).tolist() == [8.0, 8.0, 8.0]
+
+
+def test_other_threads_use_the_core_of_the_process(xla):
+    """Autograd's threads have a current NeuronCore of their own."""
+    before = torch.neuron.current_device()
+    neuron_device.cache_clear()
+    torch.neuron.set_device(1)
+    try:
+        here = torch.ones(2, device=xla)
+        with ThreadPoolExecutor(1) as pool:
+            there = pool.submit(torch.ones, 2, device=xla).result()
+        assert (here + there).tolist() == [2.0, 2.0]
+        assert there.lazy.inner.device.index == 1
+    finally:
+        torch.neuron.set_device(before)
+        neuron_device.cache_clear()

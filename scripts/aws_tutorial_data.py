@@ -1,0 +1,102 @@
+"""Random data and small models for the tutorials of `aws_tutorials.py`, written into the working folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+VISION = '''
+"""Stands for torchvision: random pictures of ten kinds."""
+import torch
+
+
+class MNIST(torch.utils.data.Dataset):
+    def __init__(self, root, train, download, transform):
+        shapes = torch.randn(10, 1, 28, 28, generator=torch.Generator().manual_seed(5))
+        generator = torch.Generator().manual_seed(int(train))
+        count = 640 if train else 320
+        self.labels = torch.randint(0, 10, (count,), generator=generator)
+        self.pictures = shapes[self.labels] + 0.5 * torch.randn(count, 1, 28, 28, generator=generator)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        return self.pictures[index], int(self.labels[index])
+'''
+
+
+def prepare_mlp() -> None:
+    """Pictures under the name of torchvision, which the script would download."""
+    folder = Path("torchvision")
+    (folder / "datasets").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "datasets" / "__init__.py").write_text("")
+    (folder / "datasets" / "mnist.py").write_text(VISION)
+    (folder / "transforms.py").write_text("def ToTensor():\n    return None\n")
+
+
+def prepare_bert() -> None:
+    """A BERT of two layers in a local folder, and shards of masked sentences."""
+    import h5py
+    import numpy as np
+    import torch
+    from transformers import BertConfig, BertForPreTraining
+
+    torch.manual_seed(0)
+    config: Any = BertConfig(
+        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertForPreTraining(config).save_pretrained("model", safe_serialization=False)
+    Path("data").mkdir()
+    random, count, length, most = np.random.default_rng(0), 16, 32, 20
+    for shard in range(4):
+        positions = np.stack([random.permutation(np.arange(1, length))[:most] for _ in range(count)])
+        positions[:, 5:] = 0
+        with h5py.File(f"data/part_training_{shard}.hdf5", "w") as file:
+            file["input_ids"] = random.integers(1, 200, (count, length))
+            file["input_mask"] = np.ones((count, length), int)
+            file["segment_ids"] = random.integers(0, 2, (count, length))
+            file["masked_lm_positions"] = positions
+            file["masked_lm_ids"] = random.integers(1, 200, (count, most))
+            file["next_sentence_labels"] = random.integers(0, 2, count)
+
+
+def prepare_gpt2() -> None:
+    """A tokenizer, a configuration of two layers, and token sequences."""
+    import datasets
+    import numpy as np
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import GPT2TokenizerFast
+
+    tokenizer: Any = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<|endoftext|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(["hello world"], trainer)
+    GPT2TokenizerFast(tokenizer_object=tokenizer, model_max_length=64).save_pretrained("tok")
+    random = np.random.default_rng(0)
+
+    def tokens(count: int) -> Any:
+        ids = random.integers(0, 300, (count, 32)).tolist()
+        columns = {"input_ids": ids, "attention_mask": [[1] * 32] * count, "labels": ids}
+        return datasets.Dataset.from_dict(columns)
+
+    datasets.DatasetDict(train=tokens(64), validation=tokens(8)).save_to_disk("data")
+    config = {
+        "model_type": "gpt2", "n_embd": 48, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": 320,
+        "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0,
+    }  # fmt: skip
+    Path("config.json").write_text(json.dumps(config))
+
+
+PREPARE: Mapping[str, Callable[[], None]] = {
+    "mlp": prepare_mlp,
+    "mlp_torchrun": prepare_mlp,
+    "bert_pretraining": prepare_bert,
+    "zero1_gpt2": prepare_gpt2,
+}

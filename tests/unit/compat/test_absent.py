@@ -1,0 +1,37 @@
+"""What libraries import of AWS's closed packages can be imported and named, and says what it is when used."""
+
+import pytest
+
+from neuron_tools import compat
+from neuron_tools.compat.absent import AbsentError
+
+
+@pytest.fixture
+def names():
+    uninstall = compat.install()
+    yield
+    uninstall()
+
+
+def test_a_closed_part_can_be_named_and_says_that_it_is_not_there(names):
+    from torch_neuronx.proto import metaneff_pb2
+    from torch_neuronx.xla_impl.trace import generate_hlo
+
+    assert "MetaNeff" in repr(metaneff_pb2.MetaNeff)
+    with pytest.raises(AbsentError, match=r"generate_hlo is not there: .* use torch_neuronx\.trace"):
+        generate_hlo()
+
+
+def test_a_group_of_ranks_is_a_ring(names):
+    from neuronxcc.nki._private_kernels.collectives import CollectivesConfig
+
+    config = CollectivesConfig(replica_groups=[[0, 2], [1, 3]])
+    assert config.rank_src_tgt_pairs[3] == [(1, 3), (3, 1)]
+
+
+def test_the_platform_is_that_of_the_options_or_the_device(names, monkeypatch):
+    from torch_neuronx.utils import get_platform_target
+
+    assert get_platform_target("--target=trn1") == "trn1"
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "inf2")
+    assert get_platform_target() == "inf2"
