@@ -32,10 +32,12 @@ def command_lines() -> dict[str, click.Command]:
     from neuron_monitor.ls_cli import neuron_ls
     from neuron_monitor.top_cli import neuron_top
     from neuron_profile.cli import neuron_profile
+    from neuron_profile.parallel_compile_cli import NAME, parallel_compile
 
     return {
         "neuron-profile": neuron_profile,
         "neuron-explorer": neuron_explorer,
+        NAME: parallel_compile,
         "neuron-monitor": neuron_monitor,
         "neuron-top": neuron_top,
         "neuron-ls": neuron_ls,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neuron_tools import compat
-from neuron_tools.command_line import run
+from neuron_tools.command_line import command, run
 from neuron_tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ IGNORE_VARIABLE = "NEURON_IGNORE_TRAINING_SCRIPT_ERROR_AND_COMPILE"
 STEPS = ("collect", "compile", "clean", "clear-locks")
 
 
-@click.command(NAME, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command(
+    name=NAME,
+    example=f"{NAME} torchrun --nproc_per_node=2 train.py --steps 5",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.option("--command", "step", type=click.Choice(STEPS), help="Do this step alone.")
 @click.option("--target", default="trn2", show_default=True, help="Chip or instance to compile for.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
@@ -34,8 +38,6 @@ def parallel_compile(step: str | None, target: str, program: Sequence[str]) -> N
 
     PROGRAM runs without device time and without compiling; its graphs are then compiled into the compile
     cache, where a later run of it finds them.
-
-    Example: neuron_parallel_compile torchrun --nproc_per_node=2 train.py --steps 5
     """
     if step in ("clean", "clear-locks"):
         _clean(everything=step == "clean")
