@@ -334,6 +334,7 @@ def test_markers_are_saved_loaded_and_compared(chromium: Any, profile: Path, tmp
         page.keyboard.press("Shift+M")
         page.get_by_label("Compare with base (small.nprof)").click()
         page.locator(dialog).get_by_text("−50 ns").wait_for()
+        assert serious_breaches(page) == []
         page.get_by_label("Note of marker 2").fill("end")
         page.keyboard.press("Tab")
         assert view(page)["markers"][1]["text"] == "end"

@@ -88,7 +88,8 @@ export class MarkerList {
     note.maxLength = 80;
     note.placeholder = "Note";
     note.addEventListener("change", () => this.target.onNote(marker, note.value.trim()));
-    const at = button("nt-link", exactText(marker.timeNs), `Go to ${name}`, () => this.target.onGo(marker));
+    const time = exactText(marker.timeNs);
+    const at = button("nt-link", time, `${time}: go to ${name}`, () => this.target.onGo(marker));
     const cells: (Node | string)[] = [note, at, before ? durationText(marker.timeNs - before.timeNs) : ""];
     if (laterNs !== undefined) cells.push(laterNs === null ? "–" : signedText(laterNs));
     cells.push(button("nt-button", "✕", `Remove ${name}`, () => this.target.onRemove(marker)));
