@@ -18,6 +18,7 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
+from neuron_tools.frontends.torch_lowering.pairs import value_of
 from neuron_tools.records.program import FrameworkOperation
 
 
@@ -155,7 +156,7 @@ class _Walker:
         if node in self._rows:
             return self._operator(node, args, kwargs)
         if _has_tensors(args):
-            args = fx.node.map_arg(args, lambda leaf: leaf.meta["val"])
+            args = fx.node.map_arg(args, value_of)
         target: Any = node.target
         return target(*args, **kwargs)
 

@@ -13,11 +13,12 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
 from neuron_tools.frontends.torch_lowering.combining_scatter import as_sum
-from neuron_tools.frontends.torch_lowering.crashes import is_deadly, survivable_form
+from neuron_tools.frontends.torch_lowering.crashes import survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
 from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, intrinsic_of, operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.pairs import COMPLEX, is_complex, stored, value_of
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
 
 
@@ -47,7 +48,7 @@ class GraphBuilder:
     def parameter(self, value: torch.Tensor, name: str = "argument", kind: str = "input") -> fx.Node:
         """Add a parameter of the fake tensor's shape and type; `kind` is "input" or "weight"."""
         node = self.graph.placeholder(name)
-        node.meta["val"] = value
+        node.meta = {"val": stored(value), COMPLEX: is_complex(value)}
         self.parameters.append(node)
         self.kinds.append(kind)
         return node
@@ -89,7 +90,7 @@ class GraphBuilder:
     def copy(self, node: fx.Node, row: int) -> fx.Node:
         """A value in memory of its own, moved there by the framework operation `row`."""
         copied = self.graph.call_function(torch.ops.aten.clone.default, (node,))
-        copied.meta = {"val": node.meta["val"], "row": row}
+        copied.meta = {"val": node.meta["val"], "row": row, COMPLEX: node.meta.get(COMPLEX)}
         if not self._spell_out:
             copied.meta["intrinsic"] = Intrinsic("copy")
         return copied
@@ -108,6 +109,8 @@ class GraphBuilder:
                 copies[node] = self._constant(node, row)
             else:
                 copies[node] = self._copy(node, copies, row)
+        for node in expansion.pairs:
+            copies[node].meta[COMPLEX] = True
         self.written += [copies[node] for node in expansion.written]
         return pytree.tree_map(
             lambda leaf: copies[leaf] if isinstance(leaf, fx.Node) else leaf, expansion.result
@@ -129,9 +132,6 @@ class GraphBuilder:
         replacement = replacement_of(copy.target)
         if replacement is not None:
             return self._taken_apart(copy, replacement)
-        if is_deadly(copy.target, values):
-            copy.meta["intrinsic"] = unlowered(operator_name(copy.target), "complex numbers")
-            return copy
         verdict = (None if self._spell_out else intrinsic_of(copy)) or VERDICTS.of(copy)
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
@@ -184,14 +184,15 @@ def split_results(graph: fx.Graph, call: fx.Node) -> Any:
     """One node per tensor of a call's result, in the result's structure."""
     value = call.meta["val"]
     if isinstance(value, torch.Tensor):
+        call.meta |= {"val": stored(value), COMPLEX: is_complex(value)}
         return call
     leaves, structure = pytree.tree_flatten(value)
-    call.meta["val"] = leaves
+    call.meta["val"] = [stored(leaf) for leaf in leaves]
     items: list[Any] = []
     for index, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor):
             item = graph.call_function(operator.getitem, (call, index))
-            item.meta = {"val": leaf, "row": call.meta["row"]}
+            item.meta = {"val": stored(leaf), COMPLEX: is_complex(leaf), "row": call.meta["row"]}
             items.append(item)
         else:
             items.append(leaf)
@@ -200,7 +201,7 @@ def split_results(graph: fx.Graph, call: fx.Node) -> Any:
 
 def _value(leaf: Any) -> Any:
     if isinstance(leaf, fx.Node):
-        return leaf.meta["val"]
+        return value_of(leaf)
     return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
 
 

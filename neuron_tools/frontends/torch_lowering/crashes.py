@@ -15,15 +15,6 @@ _DIMENSION_ARGUMENTS = ("dim", "dims", "dimension")
 _WITH_INDEX = ("aten::scatter", "aten::gather")  # an index, and values, that have the tensor's rank
 _SHIFTS = ("aten::bitwise_left_shift", "aten::bitwise_right_shift", "aten::__lshift__", "aten::__rshift__")
 
-_SCANS = ("aten::cumsum", "aten::cumprod", "aten::_logcumsumexp", "aten::logcumsumexp")
-
-
-def is_deadly(target: Any, values: list[Any]) -> bool:
-    """Whether no form of a call is survived: scans of complex numbers."""
-    if not isinstance(target, torch._ops.OpOverload) or target._schema.name not in _SCANS:
-        return False
-    return any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
-
 
 def survivable_form(target: Any, values: list[Any]) -> Callable[..., Any] | None:
     """What to call in an operator's place; None where torch-mlir survives the operator itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,7 +14,9 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.crashes import survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_of
+from neuron_tools.frontends.torch_lowering.decompositions.complex_numbers import Pairs
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
+from neuron_tools.frontends.torch_lowering.pairs import call_on_pairs, functional_form, is_complex, stored
 from neuron_tools.frontends.torch_lowering.tracing import trace
 
 
@@ -26,11 +28,13 @@ class Expansion:
         graph: One placeholder per tensor argument (flattened order); functional ATen calls.
         result: The operator's result: a structure of graph nodes and constants.
         written: Nodes holding the new values of the arguments that the operator writes.
+        pairs: Results that are complex, as pairs.
     """
 
     graph: fx.Graph
     result: Any
     written: tuple[fx.Node, ...] = ()
+    pairs: tuple[fx.Node, ...] = ()
 
 
 _EXPANSIONS: dict[Any, Expansion] = {}
@@ -57,14 +61,45 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
 
 def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
     target = replacement_of(target) or target
+    if any(map(is_complex, leaves)):
+        return _in_pairs(target, leaves, structure)
     if not is_mutable(target):
         target = survivable_form(target, leaves) or target
     if is_direct(target):
-        return _single(target, leaves, structure)
-    graph = _trace(target, leaves, structure, functional=is_mutable(target))
-    if any(is_mutable(node.target) for node in graph.nodes if node.op == "call_function"):
-        graph = _retraced(graph, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
-    return _finish(graph)
+        expansion = _single(target, leaves, structure)
+    else:
+        graph = _trace(target, leaves, structure, functional=is_mutable(target))
+        if any(is_mutable(node.target) for node in graph.nodes if node.op == "call_function"):
+            graph = _retraced(graph, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
+        expansion = _finish(graph)
+    makes_complex = any(is_complex(node.meta.get("val")) for node in expansion.graph.nodes)
+    return _in_pairs(target, leaves, structure) if makes_complex else expansion
+
+
+def _in_pairs(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
+    """The expansion of a call that has to do with complex numbers."""
+    writes = is_mutable(target)
+    call = functional_form(target) if writes else target
+    positions = [index for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    found: list[bool] = []
+
+    def run(*tensors: Any) -> Any:
+        filled = list(leaves)
+        for position, tensor in zip(positions, tensors):
+            filled[position] = Pairs(tensor) if is_complex(leaves[position]) else tensor
+        args, kwargs = pytree.tree_unflatten(filled, structure)
+        made, made_structure = pytree.tree_flatten(call_on_pairs(call, args, kwargs))
+        found[:] = [isinstance(value, Pairs) for value in made]
+        plain = [value.tensor if isinstance(value, Pairs) else value for value in made]
+        plain = [value.clone() if any(value is one for one in tensors) else value for value in plain]
+        result = pytree.tree_unflatten(plain, made_structure)
+        return result, (result,) if writes else ()
+
+    tensors = [stored(leaves[position]) for position in positions]
+    with FAKE_MODE, torch.no_grad():
+        expansion = _finish(_without_write_back(trace(run, tensors, decomposition_table())))
+    results = pytree.tree_leaves(expansion.result)
+    return replace(expansion, pairs=tuple(node for node, is_pair in zip(results, found) if is_pair))
 
 
 def is_mutable(target: Any) -> bool:

@@ -67,3 +67,11 @@ def _normalized(data: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps
     shift = -mean * factor if bias is None else bias - mean * factor
     shape = [1, -1] + [1] * (data.dim() - 2)
     return (data * factor.reshape(shape) + shift.reshape(shape)).to(data.dtype)
+
+
+@decomposes(_aten._weight_norm_interface_backward.default)
+def _weight_norm_backward(gradient: Any, direction: Any, size: Any, norms: Any, dim: int) -> tuple[Any, Any]:
+    """Gradients of the direction, of which the part along it is lost, and of the size."""
+    others = [d for d in range(direction.dim()) if d != dim % direction.dim()]
+    along = (gradient * direction).sum(others, keepdim=True) / norms
+    return size / norms * (gradient - direction * along / norms), along

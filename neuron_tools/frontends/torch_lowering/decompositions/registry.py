@@ -10,6 +10,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OWN: dict[Any, Callable[..., Any]] = {}
 REFUSED: dict[Any, Callable[..., Any]] = {}
 REPLACED: dict[Any, Callable[..., Any]] = {}
+COMPLEX: dict[Any, Callable[..., Any]] = {}
 
 
 def decomposes(*overloads: Any) -> Callable[[Function], Function]:
@@ -45,6 +46,20 @@ def replaces(*overloads: Any) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         for overload in overloads:
             REPLACED[overload] = function
+        return function
+
+    return register
+
+
+def decomposes_complex(*overloads: Any) -> Callable[[Function], Function]:
+    """Register what operators are where complex tensors take part: these come and go as `Pairs`.
+
+    A function returns NotImplemented for calls that it has no rule for.
+    """
+
+    def register(function: Function) -> Function:
+        for overload in overloads:
+            COMPLEX[overload] = function
         return function
 
     return register

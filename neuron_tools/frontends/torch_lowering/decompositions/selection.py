@@ -33,6 +33,15 @@ def _kth_smallest(tensor: Any, k: int, dim: int = -1, keepdim: bool = False) -> 
     return (value.unsqueeze(dim), index.unsqueeze(dim)) if keepdim else (value, index)
 
 
+@decomposes_refused(_aten.topk.default)
+def _sorted_top(
+    tensor: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Any, Any]:
+    """In order where any order would do: torch-mlir has no other."""
+    values, indices = torch.topk(tensor, k, dim, largest, True)
+    return values, indices
+
+
 @decomposes(_aten.cumprod.default)
 def _cumulative_product(tensor: Any, dim: int, *, dtype: Any = None) -> Any:
     """log2(n) passes: in each, every element takes in the one `distance` before it."""

@@ -16,14 +16,20 @@ from torch._decomp import get_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from neuron_tools.frontends.torch_lowering.decompositions import (
+    alignment,
     attention,
     collectives,
+    compaction,
+    complex_numbers,
     convolution,
     embedding_bag,
+    encoder_layer,
     filling,
+    fourier,
     gradients,
     grouped,
     indexing,
+    linear_algebra,
     normalization,
     pooling,
     products,
@@ -38,8 +44,9 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, R
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 FAMILIES = (
-    attention, collectives, convolution, embedding_bag, filling, gradients, grouped, indexing, normalization,
-    pooling, products, random_numbers, recurrent, resampling, scatter, selection,
+    alignment, attention, collectives, compaction, complex_numbers, convolution, embedding_bag, encoder_layer,
+    filling, fourier, gradients, grouped, indexing, linear_algebra, normalization, pooling, products,
+    random_numbers, recurrent, resampling, scatter, selection,
 )  # fmt: skip
 
 # Single activation functions of the Scalar engine: never spelled out.

@@ -1,0 +1,150 @@
+"""The loss of connectionist temporal classification (Graves et al. 2006) and its gradient, frame by frame.
+
+States are the target's labels with a blank before, between and after them. The result's size depends on the
+longest target: it has states for as many labels as there can be.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends.torch_lowering.decompositions.registry import replaces
+
+_aten = torch.ops.aten
+
+LONGEST_SEQUENCE = 512
+"""Frames of the longest sequence: every frame takes operations of its own."""
+
+
+@replaces(_aten._ctc_loss.default, _aten._ctc_loss.Tensor)
+def _ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    zero_infinity: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Negative log likelihoods, [batch]; log probabilities of all beginnings, [batch, frames, states]."""
+    input_lengths, target_lengths = _as_tensor(input_lengths), _as_tensor(target_lengths)
+    states, skips = _states(targets, target_lengths, blank, log_probs.shape[-1])
+    emitted = _emitted(log_probs, states)
+    alpha = _beginnings(emitted, skips)
+    last = _at_frame(alpha, input_lengths - 1)
+    end = 2 * target_lengths.unsqueeze(1)
+    places = torch.arange(states.shape[1])
+    ends = (places == end) | (places == end - 1)
+    likelihood = torch.logsumexp(torch.where(ends, last, -math.inf), 1)
+    return -likelihood, alpha
+
+
+@replaces(_aten._ctc_loss_backward.default, _aten._ctc_loss_backward.Tensor)
+def _ctc_loss_backward(
+    gradient: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, loss: Any,
+    alpha: Any, blank: int, zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """What is predicted less what the target's paths expect, in each frame that a sequence has."""
+    input_lengths, target_lengths = _as_tensor(input_lengths), _as_tensor(target_lengths)
+    states, skips = _states(targets, target_lengths, blank, log_probs.shape[-1], alpha.shape[-1])
+    emitted = _emitted(log_probs, states)
+    beta = _endings(emitted, skips, input_lengths, target_lengths)
+    occupied = torch.exp(alpha + beta - emitted + loss[:, None, None])
+    occupied = torch.where((alpha == -math.inf) | (beta == -math.inf), 0.0, occupied)
+    one_hot = (states.unsqueeze(2) == torch.arange(log_probs.shape[-1])).to(occupied.dtype)
+    expected = torch.matmul(occupied, one_hot).transpose(0, 1)
+    result = (torch.exp(log_probs) - expected) * gradient[None, :, None]
+    frames = torch.arange(log_probs.shape[0])[:, None, None]
+    counts = frames < input_lengths[None, :, None]
+    if zero_infinity:
+        counts = counts & (loss != math.inf)[None, :, None]
+    return torch.where(counts, result, 0.0)
+
+
+def _as_tensor(lengths: Any) -> Any:
+    if isinstance(lengths, torch.Tensor):
+        return lengths
+    return torch.stack([torch.full((), length, dtype=torch.int64) for length in lengths])
+
+
+def _states(
+    targets: Any, target_lengths: Any, blank: int, classes: int, count: int | None = None
+) -> tuple[Any, Any]:
+    """[batch, states]: the label of each state, and whether it may follow the state two before it."""
+    labels = _labels(targets, target_lengths)
+    if count is not None:
+        labels = labels[:, : (count - 1) // 2]
+    labels = labels.clamp(min=0, max=classes - 1)
+    batch, length = labels.shape
+    blanks = torch.full((batch, length), blank, dtype=labels.dtype)
+    states = torch.cat([torch.stack([blanks, labels], 2).reshape(batch, 2 * length), blanks[:, :1]], 1)
+    two_before = torch.cat([torch.full((batch, 2), blank, dtype=labels.dtype), states[:, :-2]], 1)
+    return states, (states != blank) & (states != two_before)
+
+
+def _labels(targets: Any, target_lengths: Any) -> Any:
+    """[batch, labels]; targets that follow one another in one row are taken apart."""
+    if targets.dim() == 2:
+        return targets
+    begins = torch.cumsum(target_lengths, 0) - target_lengths
+    places = begins.unsqueeze(1) + torch.arange(targets.shape[0])
+    places = places.clamp(max=targets.shape[0] - 1)
+    return torch.index_select(targets, 0, places.reshape(-1)).reshape(places.shape)
+
+
+def _emitted(log_probs: Any, states: Any) -> Any:
+    """[batch, frames, states]: log probability of each state's label in each frame."""
+    frames = log_probs.shape[0]
+    index = states.unsqueeze(1).expand(-1, frames, -1)
+    return torch.gather(log_probs.transpose(0, 1), 2, index)
+
+
+def _beginnings(emitted: Any, skips: Any) -> Any:
+    """Log probability of all paths up to each frame that end in each state."""
+    first = torch.arange(emitted.shape[2]) < 2
+    rows = [torch.where(first, emitted[:, 0], -math.inf)]
+    for frame in range(1, _frames(emitted)):
+        before = rows[-1]
+        skipped = torch.where(skips, _moved(before, 2), -math.inf)
+        rows.append(_log_sum(before, _moved(before, 1), skipped) + emitted[:, frame])
+    return torch.stack(rows, 1)
+
+
+def _endings(emitted: Any, skips: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    """Log probability of all paths from each frame on that begin in each state; -inf after the sequence."""
+    places, end = torch.arange(emitted.shape[2]), 2 * target_lengths.unsqueeze(1)
+    ends = (places == end) | (places == end - 1)
+    skipped_to = _moved(skips.to(emitted.dtype), -2, 0.0) > 0
+    following = torch.full_like(emitted[:, 0], -math.inf)
+    rows = []
+    for frame in reversed(range(_frames(emitted))):
+        skipped = torch.where(skipped_to, _moved(following, -2), -math.inf)
+        inside = _log_sum(following, _moved(following, -1), skipped) + emitted[:, frame]
+        is_last = (input_lengths == frame + 1).unsqueeze(1)
+        following = torch.where(is_last & ends, emitted[:, frame], inside)
+        rows.append(following)
+    return torch.stack(rows[::-1], 1)
+
+
+def _frames(emitted: Any) -> int:
+    frames = int(emitted.shape[1])
+    if frames > LONGEST_SEQUENCE:
+        raise NotImplementedError("a long sequence is not taken apart")
+    return frames
+
+
+def _moved(row: Any, places: int, fill: float = -math.inf) -> Any:
+    """Each state's value `places` states later, or earlier."""
+    moved = _aten.constant_pad_nd(row, [max(places, 0), max(-places, 0)], fill)
+    return moved.narrow(1, max(-places, 0), row.shape[1])
+
+
+def _log_sum(first: Any, second: Any, third: Any) -> Any:
+    """The logarithm of a sum of exponentials; of nothing but -inf it is that."""
+    largest = torch.maximum(torch.maximum(first, second), third)
+    base = torch.where(largest == -math.inf, 0.0, largest)
+    return torch.log(torch.exp(first - base) + torch.exp(second - base) + torch.exp(third - base)) + base
+
+
+def _at_frame(values: Any, frames: Any) -> Any:
+    """[batch, states] of [batch, frames, states]: each sequence at a frame of its own."""
+    index = frames.clamp(min=0)[:, None, None].expand(-1, 1, values.shape[2])
+    return torch.gather(values, 1, index).squeeze(1)

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from tests.unit.frontends.lowered import lowered
+
+aten = torch.ops.aten
+FRAMES, CLASSES, BLANK = 12, 5, 0
+INPUTS, LENGTHS = torch.tensor([12, 9, 3]), torch.tensor([4, 2, 3])
+TARGETS = torch.tensor([[1, 1, 2, 3], [4, 4, 0, 0], [2, 2, 2, 0]])
+"""Repeated labels, padding, and a target (2, 2, 2) that three frames cannot hold."""
+IN_A_ROW = torch.cat([row[:length] for row, length in zip(TARGETS, LENGTHS)])
+
+
+@pytest.fixture
+def log_probs():
+    return torch.randn(FRAMES, len(INPUTS), CLASSES).log_softmax(-1)
+
+
+@pytest.mark.parametrize("targets", [TARGETS, IN_A_ROW])
+def test_the_loss_is_that_of_the_cpu(log_probs, targets):
+    loss, _ = lowered(aten._ctc_loss.Tensor, log_probs, targets, INPUTS, LENGTHS, BLANK)
+    expected = aten._ctc_loss(log_probs, TARGETS, INPUTS.tolist(), LENGTHS.tolist(), BLANK)[0]
+    torch.testing.assert_close(loss, expected)
+    assert loss[2] == torch.inf
+
+
+@pytest.mark.parametrize("targets", [TARGETS, IN_A_ROW])
+def test_the_gradient_is_that_of_the_cpu(log_probs, targets):
+    lengths = INPUTS.tolist(), LENGTHS.tolist()
+    loss, alpha = aten._ctc_loss(log_probs, TARGETS, *lengths, BLANK)
+    gradient = torch.randn(len(INPUTS))
+    expected = aten._ctc_loss_backward(gradient, log_probs, TARGETS, *lengths, loss, alpha, BLANK, True)
+    (found,) = lowered(
+        aten._ctc_loss_backward.Tensor,
+        gradient,
+        log_probs,
+        targets,
+        INPUTS,
+        LENGTHS,
+        loss,
+        alpha,
+        BLANK,
+        True,
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
