@@ -31,7 +31,7 @@ COMPLEX = "complex"
 def is_complex(value: Any) -> bool:
     """Whether a value is a complex tensor, number or element type."""
     if isinstance(value, torch.Tensor):
-        return value.is_complex()
+        return bool(value.is_complex())
     return isinstance(value, (complex, Pairs)) or (isinstance(value, torch.dtype) and value.is_complex)
 
 

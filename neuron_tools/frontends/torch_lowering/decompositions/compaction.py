@@ -73,7 +73,7 @@ def _index(tensor: Any, indices: list[Any]) -> Any:
     return torch.index_select(rows, 0, chosen)
 
 
-@decomposes(_aten.index_put.default, _aten._unsafe_index_put.default, _aten._index_put_impl.default)
+@decomposes(_aten.index_put.default, _aten._index_put_impl.default)
 def _index_put(
     tensor: Any, indices: list[Any], values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
