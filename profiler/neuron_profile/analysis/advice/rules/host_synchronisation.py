@@ -11,12 +11,23 @@ from neuron_profile.analysis.whatif.replay import Waits
 from neuron_tools.profile.reader import Profile
 
 MINIMUM_WAITS = 3
+# What is read behind the device's last work keeps nothing waiting: a model that goes back to the host.
 _WAITS = """
+WITH last AS (
+    SELECT coalesce(process_idx, 0) AS process, max(end_ts) AS end_ns
+    FROM SystemProfileEvents WHERE name = 'nc_exec_running' GROUP BY ALL
+)
 SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS waits,
     sum(duration_ns) AS waited_ns
-FROM HostSpan
-WHERE kind = 'synchronize' OR (kind = 'copy' AND name NOT LIKE '%to_device%')
-GROUP BY ALL HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
+FROM HostSpan span LEFT JOIN last ON coalesce(span.process_idx, 0) = process
+WHERE (kind = 'synchronize' OR (kind = 'copy' AND name NOT LIKE '%to_device%'))
+    AND (end_ns IS NULL OR start_ts < end_ns)
+    AND NOT EXISTS (
+        SELECT 1 FROM SystemProfileEvents write WHERE write.name = 'nrt_tensor_write'
+            AND write.start_ts = span.start_ts AND write.end_ts = span.end_ts
+            AND coalesce(write.process_idx, 0) = coalesce(span.process_idx, 0)
+    )
+GROUP BY file, line HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
 """
 _DISPATCH_NS = (
     "SELECT CAST(median(duration_ns) AS BIGINT) AS dispatch_ns FROM HostSpan WHERE kind = 'dispatch'"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.advice.line_calls import PlacedCall, runs
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, runs
 from neuron_profile.analysis.advice.piecewise import Patterns, pieces_of, without
 
 MINIMUM_PARAMETERS = 4
 _STEPS = """
-SELECT DISTINCT coalesce(own.source_file, span.source_file, '') AS file,
-    coalesce(own.source_line, span.source_line, 0) AS line
-FROM HostSpan span LEFT JOIN Frontier own ON own.stack_frame_id = span.stack_frame_ids
-WHERE span.kind = 'optimizer'
+SELECT coalesce(process_idx, 0) AS process, start_ts AS begin_ns, end_ts AS end_ns
+FROM HostSpan WHERE kind = 'optimizer' ORDER BY process, begin_ns
 """
 
 
@@ -23,11 +22,11 @@ def find(context: Context) -> Iterator[Finding]:
 
     The gain is that of launching it for one, as `foreach=True` does for all together.
     """
-    patterns, steps = Patterns(context), _steps(context)
+    patterns, steps = Patterns(context), _Steps(context)
 
     def owner(placed: PlacedCall) -> Hashable | None:
-        is_step = (placed.file, placed.line) in steps
-        loop = placed.line if is_step else patterns.of(placed.file).updates.get(placed.line)
+        is_of_step = bool(placed.file) and steps.hold(placed.call)
+        loop = placed.line if is_of_step else patterns.of(placed.file).updates.get(placed.line)
         return loop and (placed.file, loop)
 
     for pieces in pieces_of(runs(context, owner), MINIMUM_PARAMETERS).values():
@@ -38,6 +37,15 @@ def find(context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _steps(context: Context) -> frozenset[tuple[str, int]]:
-    """Lines at which an optimizer of torch.optim takes its steps."""
-    return frozenset((row["file"], row["line"]) for row in context.profile.query(_STEPS).to_pylist())
+class _Steps:
+    """When optimizers of torch.optim took their steps: of the line that calls a trainer, that is a part."""
+
+    def __init__(self, context: Context) -> None:
+        rows = context.profile.query(_STEPS).to_pylist()
+        self._begins = [(row["process"], row["begin_ns"]) for row in rows]
+        self._ends = [row["end_ns"] for row in rows]
+
+    def hold(self, call: Call) -> bool:
+        """Whether a call was made in a step."""
+        place = bisect_right(self._begins, (call.process, call.start_ns)) - 1
+        return place >= 0 and self._begins[place][0] == call.process and call.end_ns <= self._ends[place]

@@ -11,6 +11,7 @@ from neuron_profile.analysis.advice.advise import RULES, advise
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
+from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_places
 from neuron_profile.analysis.communication import Communication
 from neuron_tools.profile.writer import ProfileWriter
 from neuron_tools.records.program import (
@@ -81,6 +82,33 @@ def test_waiting_in_the_loop_is_found_at_its_line(tmp_path):
     assert finding.place.line == 12
     assert finding.gain_ns > 0
     assert finding.evidence["waits"] == 50
+
+
+def test_copies_to_the_device_are_no_waits(tmp_path):
+    assert findings("host_synchronisation", tmp_path, [GOOD], [Step(0, write_ns=1_000)] * 50) == []
+
+
+def test_what_is_read_behind_the_last_execution_keeps_nothing_waiting(tmp_path):
+    with ProfileWriter(tmp_path / "run.nprof", METADATA) as writer:
+        writer.append(
+            "SystemProfileEvents",
+            {
+                "name": ["nc_exec_running"], "start_ts": [0], "end_ts": [100], "duration_ns": [100],
+                "id": [0], "process_idx": [0], "process_id": [1], "thread_id": [0], "instance_id": ["x"],
+                "trace_event_source": ["neuron_hw"],
+            },
+        )  # fmt: skip
+        begins = [10, 30, 50, 200, 220, 240]
+        writer.append(
+            "HostSpan",
+            {
+                "kind": ["copy"] * 6, "name": ["aten::copy_"] * 6, "source_file": [FILE] * 6,
+                "start_ts": begins, "end_ts": [begin + 5 for begin in begins], "duration_ns": [5] * 6,
+                "source_line": [3, 3, 3, 9, 9, 9], "process_idx": [0] * 6, "thread_idx": [0] * 6,
+            },
+        )  # fmt: skip
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        assert waiting_places(profile) == {f"{FILE}:3"}
 
 
 def test_one_wait_at_the_end_is_no_fault(tmp_path):
