@@ -136,11 +136,12 @@ def test_a_wrapped_module_without_other_ranks_computes_as_before(xm):
     from torch_xla.distributed.fsdp import XlaFullyShardedDataParallel
 
     torch.manual_seed(0)
-    plain = torch.nn.Linear(3, 2)
-    expected = plain(torch.ones(1, 3)).tolist()
+    plain = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.LayerNorm(2))
+    shown, expected = repr(plain), plain(torch.ones(1, 3)).tolist()
     wrapped = XlaFullyShardedDataParallel(plain)
     assert wrapped(torch.ones(1, 3).to(xm.xla_device())).tolist() == expected
-    assert wrapped.out_features == 2
+    assert wrapped[0].out_features == 2
+    assert repr(plain) == shown
     with pytest.raises(RuntimeError, match="wrapped already"):
         XlaFullyShardedDataParallel(wrapped)
 

@@ -177,9 +177,8 @@ class XlaFullyShardedDataParallel(nn.Module):
             if self.reshard_after_forward:
                 stack.enter_context(Resharding(wholes))
             for shard, whole in wholes:
-                for owner, name in shard.places:
-                    object.__setattr__(owner, name, whole)
-                    stack.callback(object.__delattr__, owner, name)
+                shard.show(whole)
+                stack.callback(shard.show, shard.own)
             yield
 
 
@@ -209,7 +208,11 @@ def _cut(module: nn.Module, sharing: Sharing) -> Iterator[Shard]:
         flat = padded(parameter.detach().cpu().reshape(-1), sharing.size).float()
         own = flat.chunk(sharing.size)[sharing.rank].clone().to(xm.xla_device())
         part = nn.Parameter(own, requires_grad=parameter.requires_grad)
-        yield Shard(found[0][0], [(owner, name) for _, owner, name in found], part, parameter.shape, sharing)
+        shard = Shard(
+            found[0][0], [(owner, name) for _, owner, name in found], part, parameter.shape, sharing
+        )
+        shard.show(part)
+        yield shard
 
 
 def _outside_wrappers(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:

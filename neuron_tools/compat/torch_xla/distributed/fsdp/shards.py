@@ -55,6 +55,11 @@ class Shard:
     is_synchronised: bool = True
     waiting: torch.Tensor | None = field(default=None)
 
+    def show(self, value: torch.Tensor) -> None:
+        """Let its modules have the whole parameter, or this rank's part, as a plain attribute."""
+        for owner, name in self.places:
+            object.__setattr__(owner, name, value)
+
     def whole(self) -> torch.Tensor:
         """The parameter as all ranks' parts make it."""
         gathered = xm.all_gather(self.own.detach().to(self.sharing.dtype), groups=self.sharing.groups)
