@@ -162,14 +162,19 @@ def _pooling_gradient(operation: Operation, module: Module) -> Iterator[Strategy
 
 
 def _attention_gradient(operation: Operation, module: Module) -> Iterator[Strategy]:
-    """By sequences or heads; what all of them share is whole."""
-    values = (*operation.operands, *operation.results)
+    """By sequences or heads; what all of them share is whole, as is what the operation does not read."""
+    read = [operation.operands[place] for place in operation.attributes["operands"] if place >= 0]
     for axis in (0, 1):
-        shared = [_shape(module, value)[axis] == 1 for value in values]
-        if all(is_one or can_split(_shape(module, value), axis) for is_one, value in zip(shared, values)):
-            axes = tuple(WHOLE if is_one else axis for is_one in shared)
-            if WHOLE not in axes[len(operation.operands) :]:
-                yield Strategy(axes[: len(operation.operands)], axes[len(operation.operands) :])
+        sizes = {value: _shape(module, value)[axis] for value in (*read, *operation.results)}
+        split = {value for value, size in sizes.items() if size > 1}
+        if split.issuperset(operation.results) and all(
+            can_split(_shape(module, each), axis) for each in split
+        ):
+            operands, results = (
+                tuple(axis if value in split else WHOLE for value in values)
+                for values in (operation.operands, operation.results)
+            )
+            yield Strategy(operands, results)
 
 
 def _concatenate(operation: Operation, module: Module) -> Iterator[Strategy]:

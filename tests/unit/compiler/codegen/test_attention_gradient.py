@@ -73,6 +73,23 @@ def test_two_cores_share_heads():
     assert 2 * products(program.of_cores[0]) == products(compile_module(module(batch=1), core))
 
 
+def test_operands_that_only_other_devices_need_hinder_nothing():
+    target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward.default
+
+    def tensor(*shape, dtype=torch.float32):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    states, logarithms, number = tensor(2, 4, 64, 32), tensor(2, 4, 64), tensor(dtype=torch.int64)
+    arguments = (
+        states, states, states, states, None, [True] * 3 + [False], states, logarithms, number, number,
+        64, 64, 0.0, True, number, number,
+    )  # fmt: skip
+    graph = lower_operation(target.name(), describe_call(target, arguments, {}))
+    program = compile_logical(graph, hardware.get("trn2", lnc=2))
+    assert (program.physical_cores, program.warnings) == (2, ())
+    assert products(program)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     "options",
