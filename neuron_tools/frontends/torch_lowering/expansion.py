@@ -88,6 +88,7 @@ def _in_pairs(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Exp
         for position, tensor in zip(positions, tensors):
             filled[position] = Pairs(tensor) if is_complex(leaves[position]) else tensor
         args, kwargs = pytree.tree_unflatten(filled, structure)
+        kwargs = {name: value for name, value in kwargs.items() if name != "out"}
         made, made_structure = pytree.tree_flatten(call_on_pairs(call, args, kwargs))
         found[:] = [isinstance(value, Pairs) for value in made]
         plain = [value.tensor if isinstance(value, Pairs) else value for value in made]

@@ -71,13 +71,16 @@ def _separated(value: Any) -> Any:
 
 
 def functional_form(target: Any) -> Callable[..., Any]:
-    """The operator that returns what `target` writes into its first argument.
+    """The operator that returns what `target` writes into its first argument, or into `out`.
 
     Raises:
         NotImplementedError: It has none, or writes something else.
     """
     name, overload = target._schema.name.partition("::")[2], target._overloadname
     written = [argument.is_write for argument in target._schema.arguments]
+    if overload == "out" and sum(written) == 1 and hasattr(getattr(_aten, name), "default"):
+        maker: Callable[..., Any] = getattr(_aten, name).default
+        return maker
     packet = getattr(_aten, name[:-1], None)
     if not name.endswith("_") or sum(written) != 1 or not written[0] or overload not in dir(packet):
         raise NotImplementedError(f"{target} on complex numbers")

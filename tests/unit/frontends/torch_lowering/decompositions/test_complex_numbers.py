@@ -60,6 +60,11 @@ def test_a_product_in_place_writes_the_pairs_where_the_factor_was():
     assert str(module.values[module.parameters[0]].type) == "f32[4,3,2]"
 
 
+def test_what_is_made_into_a_given_tensor_is_lowered_as_what_is_returned():
+    module = lower_operation("aten::polar.out", (describe(REAL), describe(REAL), describe(DATA)))
+    assert module.warnings == ()
+
+
 def test_a_product_takes_no_pair_apart():
     module = lower_operation("aten::mul.Tensor", (describe(DATA), describe(DATA)))
     assert {module.values[value].type.shape for op in module.operations for value in op.results} <= {
