@@ -44,9 +44,13 @@ _COMPUTING = """
 SELECT start_ts AS start_ns, end_ts AS end_ns FROM ActiveTime
 WHERE coalesce(process_idx, 0) = ? AND engine IN ('tensor', 'vector', 'scalar', 'gpsimd') ORDER BY start_ts
 """
+# The physical cores of a logical one write a part of each result.
 _GRADIENTS = """
-SELECT end_ts AS end_ns, coalesce(hbm_write_bytes, 0) AS byte_count, coalesce(layer, '') AS layer
-FROM FrameworkInstruction WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY end_ts
+SELECT end_ts AS end_ns, CAST(sum(coalesce(hbm_write_bytes, 0)) AS BIGINT) AS byte_count,
+    coalesce(layer, '') AS layer
+FROM FrameworkInstruction WHERE coalesce(process_idx, 0) = ? AND is_backward
+GROUP BY start_ts, end_ts, framework_name, coalesce(layer, ''), coalesce(pcore_idx, 0) // ?
+ORDER BY end_ts
 """
 
 
@@ -127,7 +131,7 @@ class _Gradients:
 
     @classmethod
     def of(cls, profile: Profile, process: int) -> _Gradients:
-        rows = profile.query(_GRADIENTS, [process])
+        rows = profile.query(_GRADIENTS, [process, physical_cores(profile)])
         end_ns, byte_count = (rows[name].to_numpy().astype(np.int64) for name in ("end_ns", "byte_count"))
         module = rows["layer"].combine_chunks().dictionary_encode().indices.to_numpy()
         last = np.flatnonzero(np.append(module[1:] != module[:-1], True)) if len(module) else module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def job_ns(profile: Profile) -> int:
     return int(profile.query(_TIME).to_pylist()[0]["time_ns"])
 
 
+def _words(text: str) -> str:
+    """A sentence without its numbers and their units."""
+    return re.sub(r"\d[\d.,]*( ([nµm]?s|%))?", "", text)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rule"),
@@ -53,7 +59,7 @@ def test_the_planted_fault_is_found_first_with_its_gain(tmp_path, name, rule):
         mended_ns = job_ns(profile)
     assert (first.rule, Path(first.place.file).name, first.place.line) == (rule, "faulty.py", fault.line)
     assert first.gain_ns == pytest.approx(faulty_ns - mended_ns, rel=TOLERANCE)
-    assert first.title in headline(faulty)
+    assert _words(first.title) in _words(headline(faulty))  # a profile opens on a step, with its own numbers
     assert f"at faulty.py:{fault.line}" in headline(faulty)
     job = summarise_job([str(faulty)])
     assert [row.rank for row in job.ranks] == [0, 1]

@@ -72,3 +72,12 @@ def test_buckets_begin_when_their_inputs_are_made(monkeypatch):
     assert serial_runs._remaining_ns(each, [-300, -200, -100, 0], None) == 40  # only the last one is left
     monkeypatch.setattr(serial_runs, "BUCKET_BYTES", 1000)
     assert serial_runs._remaining_ns(each, [-300, -200, -100, 0], None) == 160  # one bucket, when all is made
+
+
+def test_an_input_is_what_both_cores_of_a_logical_one_wrote(make_profile, tiny_tables):
+    both = {name: [column[0]] * 2 for name, column in tiny_tables["FrameworkInstruction"].items()}
+    both |= {"id": [1, 2], "is_backward": [True] * 2, "pcore_idx": [0, 1], "hbm_write_bytes": [1 << 15] * 2}
+    path = make_profile(tables={"FrameworkInstruction": both, "CcOp": rows([(2000, 2030)])}, lnc=2)
+    with neuron_tools.open_profile(path) as profile:
+        (run,) = serial_runs.serial_runs(profile, 0)
+    assert run.early_ns == 2000 - both["end_ts"][0]
