@@ -104,6 +104,11 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @sharding_groups.setter
     def sharding_groups(self, groups: Groups) -> None:
+        """Choose them.
+
+        Raises:
+            RuntimeError: `init_zero()` has cut the parameters.
+        """
         if self.inited:
             raise RuntimeError("The parameters are cut already: choose the groups before init_zero().")
         self._sharding_groups = groups
@@ -115,6 +120,9 @@ class ZeroRedundancyOptimizer(Optimizer):
             closure: Computes the loss anew.
             **kwargs: Options of the parts' optimizer; `sharding_scheme`, how gradients are reduced one group
                 after the other.
+
+        Raises:
+            RuntimeError: `init_zero()` has not cut the parameters yet.
         """
         if not self.inited:
             raise RuntimeError("The parameters are not cut yet: call init_zero() first.")

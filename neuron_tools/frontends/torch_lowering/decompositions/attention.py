@@ -138,7 +138,8 @@ def _attention_gradient(node: fx.Node) -> Intrinsic | None:
 
 def _fits(operands: list[fx.Node | None]) -> bool:
     """Whether shapes and types are those that the operation takes."""
-    query, key, value, logarithms = (operands[place].meta["val"] for place in (1, 2, 3, 5))  # type: ignore[union-attr]
+    given = [operand for operand in operands if operand is not None]
+    query, key, value, logarithms = (given[place].meta["val"] for place in (1, 2, 3, 5))
     return bool(
         query.dim() == key.dim() == 4
         and logarithms.dim() == 3
