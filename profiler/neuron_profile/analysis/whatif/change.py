@@ -54,7 +54,7 @@ class Change:
     """One difference.
 
     Attributes:
-        text: As the user writes it: "op:softmax=0".
+        text: As the user writes it: "op:softmax=0"; of a change that only a rule makes, the rule's name.
         apply: Makes the variant of a program; the origins are those of an eager execution, else empty.
         by_origin: Whether executions of one eager program may differ.
     """
@@ -62,6 +62,11 @@ class Change:
     text: str
     apply: Callable[[Variant, Origins], Variant]
     by_origin: bool = False
+
+    @property
+    def is_spelt(self) -> bool:
+        """Whether a user can ask for it by its text."""
+        return "=" in self.text
 
 
 def parse_change(text: str) -> Change:

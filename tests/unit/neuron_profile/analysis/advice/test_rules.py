@@ -13,6 +13,7 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
 from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_places
 from neuron_profile.analysis.communication import Communication
+from neuron_profile.analysis.whatif.change import parse_change
 from neuron_tools.profile.writer import ProfileWriter
 from neuron_tools.records.program import (
     Collective,
@@ -69,6 +70,8 @@ def test_a_rule_fires_at_its_line_with_a_gain(name, tmp_path):
     assert (finding.place.file, finding.place.line) == (FILE, line)
     assert finding.gain_ns > 0
     assert 0 < finding.gain <= 1
+    if finding.what_if:
+        assert parse_change(finding.what_if).text == finding.what_if
 
 
 @pytest.mark.parametrize("name", CASES)
