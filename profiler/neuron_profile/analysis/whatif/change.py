@@ -16,7 +16,7 @@ from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.errors import UsageError
-from neuron_tools.hardware import NeuronCore, apply_settings
+from neuron_tools.hardware import NeuronCore, apply_settings, figure_names
 from neuron_tools.records.program import (
     READ_COLUMNS,
     DType,
@@ -33,6 +33,7 @@ from neuron_tools.simulator.cost_scale import CostScale
 Mask = npt.NDArray[np.bool_]
 Parts = npt.NDArray[np.float64]
 
+_OTHERS = ("dtype", "dma_latency", "buffers", "tiles")
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
 _TURNED = "turned."
@@ -66,7 +67,8 @@ class Change:
     @property
     def is_spelt(self) -> bool:
         """Whether a user can ask for it by its text."""
-        return "=" in self.text
+        name = self.text.rpartition("=")[0].strip()
+        return name.partition(":")[0] in KINDS or name in _OTHERS or name in figure_names()
 
 
 def parse_change(text: str) -> Change:
