@@ -10,7 +10,7 @@ import pytest
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_tools import open_profile
-from tests.vscode.conftest import OpenWindow
+from tests.vscode.conftest import OpenWindow, capture
 from tests.vscode.quantities import nanoseconds, percent
 from tests.vscode.window import Window
 
@@ -82,16 +82,22 @@ def test_findings_are_diagnostics_with_actions(editor: Window, project: Path) ->
         placed = [finding for finding in advise(profile) if finding.place.file.endswith("train.py")]
     squiggles = editor.page.locator(".squiggly-warning, .squiggly-info")
     editor.until(lambda: squiggles.count() >= len({finding.place.line for finding in placed}))
-    asked = [finding.place.line for finding in placed if finding.what_if]
-    editor.go_to_line((asked or [finding.place.line for finding in placed])[0])
-    actions = editor.quick_fixes()
-    actions.get_by_text("Show the evidence").first.wait_for()
-    what_ifs = actions.get_by_text(re.compile("Show what-if"))
-    if not asked:  # offered only for changes that a user can ask for
-        assert what_ifs.count() == 0
-        return
-    what_ifs.first.click()
-    editor.toast("saves")
+    editor.go_to_line(placed[0].place.line)
+    editor.quick_fixes().get_by_text("Show the evidence").first.wait_for()
+
+
+def test_a_finding_shows_what_its_change_gives(open_window: OpenWindow, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nx = torch.randn(1024, 1024).to('neuron')\nfor _ in range(4):\n    x @ x\n"
+    )
+    capture(tmp_path, "train.nprof")
+    window = open_window(tmp_path)
+    window.open_profile("train.nprof")
+    window.open_file("train.py")
+    window.until(window.page.locator(".squiggly-warning, .squiggly-info").count)
+    window.go_to_line(4)
+    window.quick_fixes().get_by_text(re.compile("Show what-if: dtype=bf16")).first.click()
+    window.toast("saves")
 
 
 def test_the_hover_has_a_table(editor: Window) -> None:

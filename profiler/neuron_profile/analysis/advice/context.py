@@ -141,10 +141,9 @@ class Context:
         if simulated is None or self.what_if is None:
             return Finding(rule, title, change, **details)
         gain = self.what_if.gain(simulated)
-        spelt = simulated.text if simulated.is_spelt else ""
         return Finding(
             rule, title, change, gain_ns=gain.total_gain_ns, device_gain_ns=gain.device_gain_ns,
-            total_ns=gain.total_ns, what_if=spelt, **details,
+            total_ns=gain.total_ns, what_if=simulated.text, **details,
         )  # fmt: skip
 
     def hotspot(self, select: Select) -> Hotspot:

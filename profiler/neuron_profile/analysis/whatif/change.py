@@ -16,7 +16,7 @@ from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.errors import UsageError
-from neuron_tools.hardware import NeuronCore, apply_settings, figure_names
+from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.records.program import (
     READ_COLUMNS,
     DType,
@@ -33,7 +33,6 @@ from neuron_tools.simulator.cost_scale import CostScale
 Mask = npt.NDArray[np.bool_]
 Parts = npt.NDArray[np.float64]
 
-_OTHERS = ("dtype", "dma_latency", "buffers", "tiles")
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
 _TURNED = "turned."
@@ -55,7 +54,7 @@ class Change:
     """One difference.
 
     Attributes:
-        text: As the user writes it: "op:softmax=0"; of a change that only a rule makes, the rule's name.
+        text: As the user writes it: "op:softmax=0"; "" of a change that only a rule makes.
         apply: Makes the variant of a program; the origins are those of an eager execution, else empty.
         by_origin: Whether executions of one eager program may differ.
     """
@@ -63,12 +62,6 @@ class Change:
     text: str
     apply: Callable[[Variant, Origins], Variant]
     by_origin: bool = False
-
-    @property
-    def is_spelt(self) -> bool:
-        """Whether a user can ask for it by its text."""
-        name = self.text.rpartition("=")[0].strip()
-        return name.partition(":")[0] in KINDS or name in _OTHERS or name in figure_names()
 
 
 def parse_change(text: str) -> Change:
@@ -115,7 +108,7 @@ def scale_change(text: str, kind: str, what: str, factor: float) -> Change:
     return Change(text, apply, by_origin=named)
 
 
-def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], factor: float) -> Change:
+def rows_change(select: Callable[[Program], tuple[Mask, Mask]], factor: float) -> Change:
     """Costs of the instructions and DMAs that a rule selects, times a factor."""
 
     def apply(variant: Variant, origins: Origins) -> Variant:
@@ -123,7 +116,7 @@ def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], facto
         scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
         return replace(variant, scale=variant.scale.times(scale))
 
-    return Change(text, apply)
+    return Change("", apply)
 
 
 def combined(changes: Sequence[Change]) -> Change:
@@ -297,7 +290,7 @@ def narrow_line(file: str, line: int) -> Change:
     def apply(variant: Variant, origins: Origins) -> Variant:
         return in_bf16(variant) if origins and all(map(matches, origins)) else variant
 
-    return Change(f"dtype=bf16 at {file}:{line}", apply, by_origin=True)
+    return Change("", apply, by_origin=True)
 
 
 def in_bf16(variant: Variant) -> Variant:

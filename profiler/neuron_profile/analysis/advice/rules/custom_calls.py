@@ -24,7 +24,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"{hot.place.operation or 'An operation'} has no native lowering",
         "Write it with operations that have one (docs/operators.md lists those that have none), or as "
         "an NKI kernel.",
-        rows_change("custom_calls=0", _custom, 0.0),
+        rows_change(_custom, 0.0),
         place=hot.place,
         evidence={"busy_ns": round(hot.busy_ns)},
     )

@@ -58,7 +58,7 @@ def find(context: Context) -> Iterator[Finding]:
             f"{engine.title} is busy {percent(share[engine])} of the device time, {other.title} "
             f"{percent(share[other])}",
             f"Give about {percent(1 - factor)} of the elementwise work to {other.title}.",
-            rows_change(f"engine:{engine.title.lower()}={factor:.2f}", moving, factor),
+            rows_change(moving, factor),
             place=hot.place,
             evidence={
                 "busy_share": round(share[engine], 3),

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_profile.analysis.whatif.joining import joining_values_ns
 from neuron_profile.analysis.whatif.replay import Waits
 from neuron_tools.profile.reader import Profile
 
 MINIMUM_WAITS = 3
 # What is read behind the device's last work keeps nothing waiting: a model that goes back to the host.
-_WAITS = """
+_WAITS = f"""
 WITH last AS (
     SELECT coalesce(process_idx, 0) AS process, max(end_ts) AS end_ns
-    FROM SystemProfileEvents WHERE name = 'nc_exec_running' GROUP BY ALL
+    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' GROUP BY ALL
 )
 SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS waits,
     sum(duration_ns) AS waited_ns

@@ -32,7 +32,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"Look up rows of at least {EFFICIENT_BYTES} bytes: keep what is always needed together in one row "
         "(tables with the same indices side by side in one table, neighbouring rows as one), and look up an "
         "index that repeats once.",
-        Change("narrow_lookups", _widened),
+        Change("", _widened),
         place=hot.place,
         evidence={"dma_ns": round(hot.busy_ns), "rows": rows, "shortest_bytes": shortest},
     )

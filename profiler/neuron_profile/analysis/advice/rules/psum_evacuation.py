@@ -30,7 +30,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"The Tensor engine waits {duration(waited_ns)} for results to be taken out of PSUM",
         "Take results out on the Vector and Scalar engines in turn, sum over more of the contraction before "
         "taking one out, and use all eight banks so that the next product need not wait.",
-        rows_change("psum_evacuation=0.5", _evacuating, SHARED),
+        rows_change(_evacuating, SHARED),
         place=hot.place,
         evidence={"waited_ns": round(waited_ns), "evacuating_ns": round(hot.busy_ns)},
     )

@@ -38,7 +38,7 @@ def find(context: Context) -> Iterator[Finding]:
         "times an execution",
         "Keep the tensor in SBUF while it is needed: reorder the loops so that what is loaded is used "
         "by all tiles that need it, or make the tiles that stay resident larger.",
-        Change("repeated_loads", _loaded_once),
+        Change("", _loaded_once),
         place=hot.place,
         evidence={
             "extra_bytes": extra,

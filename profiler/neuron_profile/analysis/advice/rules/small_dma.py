@@ -37,7 +37,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"DMA moves pieces of {smallest} to {EFFICIENT_BYTES - 1} bytes, which use a part of its bandwidth",
         "Make the innermost dimension that is moved contiguous and at least 512 bytes long: transpose "
         "or pad the tensor once beforehand, or move several rows at a time.",
-        Change("small_dma", _merged),
+        Change("", _merged),
         place=hot.place,
         evidence={"dma_ns": round(hot.busy_ns), "smallest_bytes": smallest},
         within_reach=not _is_the_compilers(context.programs),

@@ -22,7 +22,7 @@ def find(context: Context) -> Iterator[Finding]:
         "The Tensor engine runs at half rate until it has been busy for a while",
         "Keep the Tensor engine fed without pauses: group matrix products, evacuate PSUM on another "
         "engine meanwhile, and avoid phases in which it idles between them.",
-        Change("throttling", _unlimited),
+        Change("", _unlimited),
     )
     if (finding.device_gain_ns or 0) >= MINIMUM_GAIN * context.device_ns:
         yield finding

@@ -28,7 +28,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"{percent(transposing / hardware)} of the matrix work only transposes data",
         "Keep operands in the layout that the product needs: store weights transposed, or swap the "
         "operands so that the contracted dimension lies on the partitions.",
-        rows_change("transposes=0", _transposing, 0.0),
+        rows_change(_transposing, 0.0),
         place=hot.place,
         evidence={"transpose_flops": transposing, "hardware_flops": hardware},
     )

@@ -31,7 +31,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"Instructions on at most {FEW} of {PARTITIONS} partitions take {duration(hot.busy_ns)}",
         "Put a dimension of at least 128 on the partitions: merge small dimensions (batch and heads, "
         "say), or batch several small operations into one.",
-        Change("underfilled_tiles", _filled),
+        Change("", _filled),
         place=hot.place,
         evidence={"busy_ns": round(hot.busy_ns), "at_place_ns": round(hot.place_ns)},
     )

@@ -29,7 +29,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"Collectives take {duration(communication.exposed_ns)} in which nothing is computed",
         "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, "
         "prefetching of sharded parameters, asynchronous collectives.",
-        rows_change("collectives=0", _collectives, 0.0),
+        rows_change(_collectives, 0.0),
         place=hot.place,
         evidence={"exposed_ns": communication.exposed_ns, "busy_ns": communication.busy_ns},
     )

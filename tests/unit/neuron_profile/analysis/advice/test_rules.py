@@ -71,7 +71,7 @@ def test_a_rule_fires_at_its_line_with_a_gain(name, tmp_path):
     assert finding.gain_ns > 0
     assert 0 < finding.gain <= 1
     if finding.what_if:
-        assert parse_change(finding.what_if).is_spelt
+        assert parse_change(finding.what_if).text == finding.what_if
 
 
 @pytest.mark.parametrize("name", CASES)
