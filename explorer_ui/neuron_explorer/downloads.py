@@ -73,7 +73,7 @@ def _lines(view: View, source: Source, wanted: Request) -> Iterator[str]:
         return csv_lines(ordered_rows(grouped_rows(view, source.name), source, wanted, MOST_ROWS))
     columns = ", ".join(quoted(column.name) for column in source.columns)
     order = ", ".join(f"{quoted(name)} {'DESC' if falling else 'ASC'}" for name, falling in wanted.sort)
-    query = f"SELECT {columns} FROM ({source.query}){wanted.where}"
+    query = f"SELECT {columns} FROM ({source.query_of(view.part)}){wanted.where}"
     query += f" ORDER BY {order}" if order else ""
     table = view.part.query(f"{query} LIMIT {MOST_ROWS}", wanted.parameters)
     return csv_lines(table)

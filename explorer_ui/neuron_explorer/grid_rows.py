@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store.catalog import quoted
 
 BLOCK = 100
+FIRST_CORES = "$first_cores"
 REACHABLE = 10_000
 """Rows that can be scrolled to; what lies behind is reached by a filter, another order, or the CSV file."""
 LONGEST_TEXT = 300  # characters of a cell that are sent
@@ -57,7 +59,8 @@ class Source:
     """Where the rows of a grid come from.
 
     Attributes:
-        query: SQL with all columns; its rows are sorted and filtered.
+        query: SQL with all columns; its rows are sorted and filtered. `FIRST_CORES` in it stands for the
+            condition that a row belongs to the first physical core of a logical one.
         key: Unique column of `table`, by which rows are fetched once their order is known; "" for at once.
         order: Column by which rows fall at first.
         is_grouped: Whether the rows are few and dear, so that all are kept once they are computed.
@@ -70,6 +73,10 @@ class Source:
     order: str
     key: str = ""
     is_grouped: bool = False
+
+    def query_of(self, profile: Profile) -> str:
+        """The SQL for a profile."""
+        return self.query.replace(FIRST_CORES, of_first_cores(profile))
 
     @property
     def by_name(self) -> Mapping[str, Column]:
@@ -121,13 +128,14 @@ def read_rows(profile: Profile, source: Source, request: Request) -> list[dict[s
     if source.key:
         return rows_of_keys(profile, source, read_keys(profile, source, request))
     columns = ", ".join(quoted(column.name) for column in source.columns)
-    query = f"SELECT {columns} FROM ({source.query}){_ordered_block(source, request)}"
+    query = f"SELECT {columns} FROM ({source.query_of(profile)}){_ordered_block(source, request)}"
     return _records(profile.query(query, request.parameters))
 
 
 def read_keys(profile: Profile, source: Source, request: Request) -> list[int]:
     """The keys of the rows of a request, in its order: what is sorted is narrow, so this is quick."""
-    query = f"SELECT {quoted(source.key)} AS key FROM ({source.query}){_ordered_block(source, request)}"
+    rows = source.query_of(profile)
+    query = f"SELECT {quoted(source.key)} AS key FROM ({rows}){_ordered_block(source, request)}"
     keys: list[int] = profile.query(query, request.parameters)["key"].to_pylist()
     return keys
 
@@ -138,7 +146,7 @@ def rows_of_keys(profile: Profile, source: Source, keys: Sequence[int]) -> list[
         return []
     columns = ", ".join(quoted(column.name) for column in source.columns)
     listed = ", ".join(str(int(key)) for key in keys)
-    query = f"SELECT {columns} FROM ({source.query}) WHERE {quoted(source.key)} IN ({listed})"
+    query = f"SELECT {columns} FROM ({source.query_of(profile)}) WHERE {quoted(source.key)} IN ({listed})"
     place = {key: number for number, key in enumerate(keys)}
     return sorted(_records(profile.query(query)), key=lambda row: place[row[source.key]])
 
@@ -151,7 +159,7 @@ def _ordered_block(source: Source, request: Request) -> str:
 
 def count_rows(profile: Profile, source: Source, request: Request) -> int:
     """How many rows fulfil the conditions of a request."""
-    query = f"SELECT count(*) AS rows FROM ({source.query}){request.where}"
+    query = f"SELECT count(*) AS rows FROM ({source.query_of(profile)}){request.where}"
     return int(profile.query(query, request.parameters)["rows"][0].as_py())
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neuron_explorer.analyses import analysis
 from neuron_explorer.grid_rows import (
+    FIRST_CORES,
     Column,
     Request,
     Source,
@@ -33,18 +34,14 @@ _OPERATION_COLUMNS = (
     Column("flops", "Model FLOPs", "number", 110),
     Column("flops_per_byte", "FLOPs per byte", "number", 120),
 )
-# The first physical core of a logical one stands for it in time and counts.
-_IS_FIRST = (
-    "coalesce(pcore_idx, 0) % (SELECT greatest(coalesce(max(num_physical_cores), 1), 1) FROM Metadata) = 0"
-)
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
 SELECT *, time_ns / sum(time_ns) OVER () AS share, time_ns / nullif(calls, 0) AS mean_ns,
     CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
 FROM (
-    SELECT name, count(*) FILTER ({is_first}) AS calls, max(end_ts - start_ts) AS longest_ns,
+    SELECT name, count(*) FILTER ({first_cores}) AS calls, max(end_ts - start_ts) AS longest_ns,
         CAST(coalesce(sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts))))
-            FILTER ({is_first}), 0) AS DOUBLE) AS time_ns,
+            FILTER ({first_cores}), 0) AS DOUBLE) AS time_ns,
         CAST(sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS BIGINT) AS hbm_bytes,
         CAST(nullif(sum(model_flops), 0) AS DOUBLE) AS flops
     FROM (
@@ -66,7 +63,7 @@ def _grouped(name: str, title: str, heading: str, key: str) -> Source:
         name,
         title,
         columns,
-        _GROUPED_OPERATIONS.format(key=key, is_first=_IS_FIRST),
+        _GROUPED_OPERATIONS.format(key=key, first_cores=FIRST_CORES),
         "time_ns",
         is_grouped=True,
     )
@@ -124,7 +121,7 @@ SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
 SELECT id, framework_name, layer, CASE WHEN is_backward THEN 'backward' ELSE '' END AS is_backward, start_ts,
     end_ts - start_ts AS duration_ns, coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0) AS hbm_bytes,
     source_file, source_line, process_idx
-FROM FrameworkInstruction WHERE {_IS_FIRST}
+FROM FrameworkInstruction WHERE {FIRST_CORES}
 """,
             "duration_ns",
         ),
@@ -194,7 +191,7 @@ FROM (SELECT name, duration_ns FROM HostSpan UNION ALL SELECT name, duration_ns 
 @analysis(GROUPS, "Grouping")
 def groups(profile: Profile, source: str) -> pa.Table:
     """All rows of a grouped source."""
-    return profile.query(SOURCES[source].query)
+    return profile.query(SOURCES[source].query_of(profile))
 
 
 @analysis(COUNT, "Counting rows")
