@@ -1,14 +1,12 @@
 /** The keys, in a box that `?` opens. */
 
 import { KEYS } from "../input/keyboard.js";
+import { Dialog } from "./dialog.js";
 import { button, element } from "./dom.js";
 
-export class Help {
-  readonly root = element("div", "nt-help", { role: "dialog", label: "Keys" });
-  private returnTo: Element | null = null;
-
+export class Help extends Dialog {
   constructor() {
-    this.root.hidden = true;
+    super("nt-help", "Keys");
     const rows = KEYS.map(([keys, what]) =>
       element("tr", "", {}, [
         element("td", "", {}, keys.split("  ").flatMap((key) => [element("kbd", "", { text: key }), " "])),
@@ -19,19 +17,5 @@ export class Help {
       element("table", "", {}, [element("tbody", "", {}, rows)]),
       button("nt-button", "Close", "Close the help", () => this.toggle()),
     );
-    this.root.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.toggle();
-      event.stopPropagation();
-    });
-  }
-
-  toggle(): void {
-    this.root.hidden = !this.root.hidden;
-    if (this.root.hidden) {
-      if (this.returnTo instanceof HTMLElement) this.returnTo.focus();
-      return;
-    }
-    this.returnTo = document.activeElement;
-    this.root.querySelector("button")?.focus();
   }
 }

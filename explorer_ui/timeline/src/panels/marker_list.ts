@@ -4,6 +4,7 @@ import { inOrder } from "../view/compared_markers.js";
 import type { SavedMarkers } from "../options.js";
 import { durationText, exactText, signedText } from "../view/time_text.js";
 import type { Marker } from "../view/view_state.js";
+import { Dialog } from "./dialog.js";
 import { button, element } from "./dom.js";
 
 export interface MarkerListTarget {
@@ -27,38 +28,18 @@ export interface MarkerListContent {
   readonly laterNs: ReadonlyMap<Marker, number>;
 }
 
-export class MarkerList {
-  readonly root = element("div", "nt-markers", { role: "dialog", label: "Markers" });
+export class MarkerList extends Dialog {
   private readonly body = element("div", "");
   private readonly message = element("div", "nt-message", { role: "status" });
   private readonly name = element("input", "nt-marker-name", { label: "Name for the markers" });
-  private returnTo: Element | null = null;
 
   constructor(private readonly target: MarkerListTarget) {
-    this.root.hidden = true;
+    super("nt-markers", "Markers");
     this.name.placeholder = "Name";
     this.name.maxLength = 80;
     const close = button("nt-button", "✕", "Close the markers", () => this.toggle());
     const head = element("div", "nt-panel-head", {}, [element("h3", "", { text: "Markers" }), close]);
     this.root.append(head, this.body, this.message);
-    this.root.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.toggle();
-      event.stopPropagation();
-    });
-  }
-
-  get isOpen(): boolean {
-    return !this.root.hidden;
-  }
-
-  toggle(): void {
-    this.root.hidden = !this.root.hidden;
-    if (this.root.hidden) {
-      if (this.returnTo instanceof HTMLElement) this.returnTo.focus();
-      return;
-    }
-    this.returnTo = document.activeElement;
-    this.root.querySelector("button")?.focus();
   }
 
   /** Say what came of something. */
