@@ -20,8 +20,7 @@ from . import _XLAC, core, distributed, runtime  # noqa: E402  # the device firs
 
 __all__ = [
     "_XLAC", "compile", "core", "device", "device_count", "devices", "distributed", "launch", "manual_seed",
-    "real_devices",
-    "runtime", "step", "sync",
+    "real_devices", "runtime", "step", "sync",
 ]  # fmt: skip
 __version__ = "2.9.0"
 

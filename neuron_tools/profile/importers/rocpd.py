@@ -62,9 +62,8 @@ def read(database: SqliteFile, recording: Recording) -> None:
         _Reader(Session(database, ending, recording), lanes, recording, processes).read()
     _tell_ranks(recording, processes)
     known = endings(database)
-    read_tables = {f"{PREFIX}{table}" for table in (*_EVENTS, *_NO_EVENTS)}
+    read_tables = {f"{PREFIX}{table}" for table in (*_EVENTS, *_NO_EVENTS, "pmc_event")}
     stamps = ("start", "timestamp", "event_id")
-    read_tables |= {f"{PREFIX}pmc_event"}
     warn_of_unread_tables(database, recording, read_tables, stamps, lambda table: base_name(table, known))
 
 

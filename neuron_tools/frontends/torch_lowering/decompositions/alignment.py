@@ -30,9 +30,7 @@ def _ctc_loss(
     emitted = _emitted(log_probs, states)
     alpha = _beginnings(emitted, skips)
     last = _at_frame(alpha, input_lengths - 1)
-    end = 2 * target_lengths.unsqueeze(1)
-    places = torch.arange(states.shape[1])
-    ends = (places == end) | (places == end - 1)
+    ends = _ends(target_lengths, states.shape[1])
     likelihood = torch.logsumexp(torch.where(ends, last, -math.inf), 1)
     return -likelihood, alpha
 
@@ -110,8 +108,7 @@ def _beginnings(emitted: Any, skips: Any) -> Any:
 
 def _endings(emitted: Any, skips: Any, input_lengths: Any, target_lengths: Any) -> Any:
     """Log probability of all paths from each frame on that begin in each state; -inf after the sequence."""
-    places, end = torch.arange(emitted.shape[2]), 2 * target_lengths.unsqueeze(1)
-    ends = (places == end) | (places == end - 1)
+    ends = _ends(target_lengths, emitted.shape[2])
     skipped_to = _moved(skips.to(emitted.dtype), -2, 0.0) > 0
     following = torch.full_like(emitted[:, 0], -math.inf)
     rows = []
@@ -122,6 +119,12 @@ def _endings(emitted: Any, skips: Any, input_lengths: Any, target_lengths: Any) 
         following = torch.where(is_last & ends, emitted[:, frame], inside)
         rows.append(following)
     return torch.stack(rows[::-1], 1)
+
+
+def _ends(target_lengths: Any, states: int) -> Any:
+    """[batch, states]: the last label, and the blank behind it, with which a path may end."""
+    places, end = torch.arange(states), 2 * target_lengths.unsqueeze(1)
+    return (places == end) | (places == end - 1)
 
 
 def _frames(emitted: Any) -> int:

@@ -150,8 +150,6 @@ def _view_as_real(data: Any) -> Any:
 @decomposes_complex(_aten.full.default)
 def _full(sizes: Any, value: Any, *, dtype: Any = None, **_: Any) -> Any:
     number, real = complex(value), (dtype or torch.complex64).to_real()
-    if number.imag == 0:
-        return interleaved(torch.full(sizes, number.real, dtype=real), torch.zeros(sizes, dtype=real))
     return interleaved(*(torch.full(sizes, part, dtype=real) for part in (number.real, number.imag)))
 
 

@@ -11,8 +11,8 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import decomp
 
 _aten = torch.ops.aten
 
-_PADDING, _OF_SCORES = 1, 0
-"""What a mask is of: keys of each sequence, or scores; else scores of each sequence and head."""
+_PADDING = 1
+"""Type of a mask of each sequence's keys; others are of scores."""
 
 
 @decomposes(_aten._native_multi_head_attention.default)
