@@ -10,8 +10,8 @@ from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _SESSION = (
-    "AWS's tools read it: write a profile of the session with `neuron-explorer view -n FILE.neff "
-    "-s FILE.ntff --output-format parquet` and import its folder."
+    "write a profile of the session with AWS's `neuron-explorer view -n FILE.neff -s FILE.ntff "
+    "--output-format parquet` and import its folder."
 )
 _WHOLE_SESSION = (
     "write a profile of the session with AWS's `neuron-explorer view -d FOLDER --output-format parquet` and "

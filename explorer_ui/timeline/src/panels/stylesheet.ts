@@ -30,7 +30,7 @@ export const STYLES = `
 .nt :focus-visible { outline: 2px solid var(--nt-accent); outline-offset: -2px; border-radius: 3px; }
 .nt-bar { display: flex; gap: 6px; align-items: center; padding: 5px 8px; background: var(--nt-surface);
   border-bottom: 1px solid var(--nt-border); }
-.nt-button { border: 1px solid transparent; background: none; border-radius: 4px; min-width: 26px; height: 26px;
+.nt-button { flex-shrink: 0; border: 1px solid transparent; background: none; border-radius: 4px; min-width: 26px; height: 26px;
   padding: 0 7px; cursor: pointer; line-height: 1; }
 .nt-button:hover { background: var(--nt-heading); border-color: var(--nt-border); }
 .nt-button[aria-pressed="true"] { background: var(--nt-heading); border-color: var(--nt-accent); }
