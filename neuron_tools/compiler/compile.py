@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from neuron_tools.compiler.codegen.context import Context
@@ -28,7 +30,11 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     Never refuses an operation: what has no generator is costed by its bytes and named in
     `Program.warnings`.
     """
-    options = options or CompilerOptions()
+    return _compiled(module, core, options or CompilerOptions())[0]
+
+
+def _compiled(module: Module, core: NeuronCore, options: CompilerOptions) -> tuple[Program, tuple[int, ...]]:
+    """The Program, and the tensor that each result of the module is in; -1 where it has none."""
     core = beside_weights(core, options.resident_weight_bytes)
     plan = plan_module(auto_cast(module, options), options)
     builder = ProgramBuilder(module.name, target=core.target)
@@ -42,7 +48,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     if options.resident_weight_bytes:
         leave_loaded(builder, options.resident_weight_bytes)
     trigger_when_ready(builder, core)
-    return builder.finish()
+    return builder.finish(), tuple(map(context.tensor_of, plan.module.results))
 
 
 def compile_logical(module: Module, core: NeuronCore, options: CompilerOptions | None = None) -> Program:
@@ -58,15 +64,20 @@ def compile_logical(module: Module, core: NeuronCore, options: CompilerOptions |
         return compile_module(module, core, options)
     parts = split_module(auto_cast(module, options), core)
     options = replace(options, auto_cast="none")
-    programs = [_of_whole_tensors(compile_module(part.module, core, options), module, part) for part in parts]
+    programs = [_of_whole_tensors(*_compiled(part.module, core, options), module, part) for part in parts]
     return joined_cores(programs if len(programs) > 1 else programs * 2)
 
 
-def _of_whole_tensors(program: Program, module: Module, part: LocalModule) -> Program:
-    """The Program with its parameters as they are in HBM, of which a core may read a half."""
-    shapes = [module.values[module.parameters[number]].type.shape for number in part.parameters]
-    given = (replace(tensor, shape=shape) for tensor, shape in zip(program.tensors, shapes))
-    return replace(program, tensors=(*given, *program.tensors[len(shapes) :]))
+def _of_whole_tensors(program: Program, results: Sequence[int], module: Module, part: LocalModule) -> Program:
+    """The Program with parameters and results as they are in HBM, of which a core may have a half."""
+    tensors = list(program.tensors)
+    for row, number in enumerate(part.parameters):
+        tensors[row] = replace(tensors[row], shape=module.values[module.parameters[number]].type.shape)
+    for row, own, whole in zip(results, part.module.results, module.results):
+        size = part.module.values[own].type.element_count
+        if row >= len(part.parameters) and math.prod(tensors[row].shape) == size:
+            tensors[row] = replace(tensors[row], shape=module.values[whole].type.shape)
+    return replace(program, tensors=tuple(tensors))
 
 
 def _define_parameters(context: Context, plan: FusionPlan) -> None:

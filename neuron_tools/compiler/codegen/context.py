@@ -182,6 +182,11 @@ class Context:
             known = self.locations[value] = self.define(value, TensorKind.CONSTANT)
         return known
 
+    def tensor_of(self, value: int) -> int:
+        """The tensor in HBM that a value is in already, or is a view of; -1 where there is none."""
+        known = self.locations.get(value) or self.locations.get(self.plan.views.of(value).root)
+        return known.tensor if known is not None else -1
+
     def define(self, value: int, kind: TensorKind | None = None, name: str = "") -> Location:
         """Give a value a tensor in HBM."""
         type_ = self.type_of(value)
