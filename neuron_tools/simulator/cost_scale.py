@@ -23,10 +23,12 @@ class CostScale:
     Attributes:
         instructions: (instructions,) on issue interval and latency.
         dmas: (dmas,) on the transfer or collective, its start-up and the delay before it.
+        second: Those of the second physical core's Program where that is another one; None: they are all 1.
     """
 
     instructions: Factors
     dmas: Factors
+    second: CostScale | None = None
 
     @classmethod
     def unchanged(cls, program: Program) -> CostScale:
@@ -37,7 +39,9 @@ class CostScale:
         """The factors of both physical cores of a logical one: the second's where it runs the same."""
         if program.physical_cores == 1:
             return self
-        second = CostScale.unchanged(program.second) if program.second is not None else self
+        second = self
+        if program.second is not None:
+            second = self.second or CostScale.unchanged(program.second)
         return CostScale(
             np.concatenate([self.instructions, second.instructions]),
             np.concatenate([self.dmas, second.dmas]),
@@ -46,11 +50,15 @@ class CostScale:
     @property
     def is_unchanged(self) -> bool:
         """Whether every factor is 1."""
-        return bool(np.all(self.instructions == 1.0) and np.all(self.dmas == 1.0))
+        own = bool(np.all(self.instructions == 1.0) and np.all(self.dmas == 1.0))
+        return own and (self.second is None or self.second.is_unchanged)
 
     def times(self, other: CostScale) -> CostScale:
         """Both scales, one after the other."""
-        return CostScale(self.instructions * other.instructions, self.dmas * other.dmas)
+        second = self.second or other.second
+        if self.second is not None and other.second is not None:
+            second = self.second.times(other.second)
+        return CostScale(self.instructions * other.instructions, self.dmas * other.dmas, second)
 
 
 def scaled(work: Work, scale: CostScale) -> Work:

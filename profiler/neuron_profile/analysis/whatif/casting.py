@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.program import DType, Engine, Memory, QueueKind
+from neuron_tools.records.program import DType, Engine, Memory, Program, QueueKind, joined_cores
 from neuron_tools.simulator import ProgramBuilder, simulate
 
 PARTITIONS = 128
@@ -17,13 +17,21 @@ _PLACES = 3
 
 @cache
 def narrowing_ns(core: NeuronCore, elements: int) -> int:
-    """Time of a program that loads a tensor tile by tile and stores it in half the bytes."""
+    """Time of a program that loads a tensor tile by tile and stores it in half the bytes.
+
+    The physical cores of a logical one share the tensor.
+    """
+    part = _program(core, -(-max(elements, 1) // core.logical_core_size))
+    return round(simulate(joined_cores([part] * core.logical_core_size), core).duration_ps / 1000)
+
+
+def _program(core: NeuronCore, elements: int) -> Program:
     builder = ProgramBuilder("cast", target=core.name)
     load = builder.queue("qSyncLoad0", Engine.SYNC, QueueKind.INPUT)
     store = builder.queue("qGpSimdStore0", Engine.GPSIMD, QueueKind.OUTPUT)
     stored: list[int] = []
-    for first in range(0, max(elements, 1), PARTITIONS * _COLUMNS):
-        count = min(max(elements, 1) - first, PARTITIONS * _COLUMNS)
+    for first in range(0, elements, PARTITIONS * _COLUMNS):
+        count = min(elements - first, PARTITIONS * _COLUMNS)
         partitions = min(count, PARTITIONS)
         run = 4 * -(-count // partitions)
         before = stored[-_PLACES:][:1] if len(stored) >= _PLACES else []
@@ -35,4 +43,4 @@ def narrowing_ns(core: NeuronCore, elements: int) -> int:
             store, source_memory=Memory.SBUF, destination_memory=Memory.HBM, bytes=2 * count,
             descriptor_bytes=run // 2, partitions=partitions, dtype=DType.BF16, cast=2, after=[loaded],
         ))  # fmt: skip
-    return round(simulate(builder.finish(), core).duration_ps / 1000)
+    return builder.finish()

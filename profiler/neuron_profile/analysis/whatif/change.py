@@ -49,6 +49,20 @@ class Variant:
     scale: CostScale
 
 
+def of_both_cores(variant: Variant, make: Callable[[Variant], Variant]) -> Variant:
+    """What `make` makes of a program; of both where the second physical core runs another one."""
+    program = variant.program
+    if program.second is None:
+        return make(variant)
+    first = replace(program, second=None)
+    own = make(replace(variant, program=first))
+    factors = variant.scale.second or CostScale.unchanged(program.second)
+    other = make(Variant(program.second, variant.core, factors))
+    if own.program is not first or other.program is not program.second:
+        program = replace(own.program, second=other.program)
+    return Variant(program, own.core, replace(own.scale, second=other.scale))
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,9 @@ def with_kernel_lines(
         core: The same: which core of the process.
         window: When that execution began and ended, ns.
     """
+    if program.second is not None:
+        second = with_kernel_lines(profile, program.second, process, core + 1, window)
+        program = program if second is program.second else replace(program, second=second)
     rows = profile.query(_ROWS, [*window, process, core])
     if not rows.num_rows:
         return program

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.whatif.change import Change, Variant
+from neuron_profile.analysis.whatif.change import Change, Variant, of_both_cores
 from neuron_profile.analysis.whatif.executions import Executions, Origins, ProgramKey
 from neuron_profile.analysis.whatif.replay import Replay, Spans, Waits
 from neuron_tools.profile.reader import Profile
@@ -148,7 +148,8 @@ class WhatIf:
     def _variant(self, key: ProgramKey, change: Change, origins: Origins) -> Variant | None:
         """A program with the change; None where it stays as it is."""
         program, core = self.executions.program(key), self.executions.core
-        variant = change.apply(Variant(program, core, CostScale.unchanged(program)), origins)
+        unchanged = Variant(program, core, CostScale.unchanged(program))
+        variant = of_both_cores(unchanged, lambda each: change.apply(each, origins))
         same = variant.program is program and variant.core == core and variant.scale.is_unchanged
         return None if same else variant
 

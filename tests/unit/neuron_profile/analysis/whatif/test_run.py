@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 import neuron_tools
-from neuron_profile.analysis.whatif.change import framework_shares, parse_change
+from neuron_profile.analysis.whatif.change import Variant, framework_shares, of_both_cores, parse_change
 from neuron_profile.analysis.whatif.executions import Origin
 from neuron_profile.analysis.whatif.replay import Waits
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError, UsageError
-from neuron_tools.records.program import DType, HloOperation
+from neuron_tools.records.program import DType, HloOperation, joined_cores
 from neuron_tools.simulator import ProgramBuilder, simulate
+from neuron_tools.simulator.cost_scale import CostScale
 from tests.unit.neuron_profile.small_capture import (
     CORE,
     DISPATCH_NS,
@@ -50,6 +51,17 @@ def test_without_a_change_the_replay_is_what_was_recorded(device_bound, waiting)
     assert waiting.recorded_ns() == 10 * (DISPATCH_NS + LAUNCH_NS + fast)
     gain = device_bound.gain(parse_change("hbm_bandwidth=1x"))
     assert gain.device_gain_ns == gain.total_gain_ns == 0
+
+
+@pytest.mark.parametrize("text", ["op:matmul=0", "dtype=bf16"])
+def test_a_change_is_made_on_both_physical_cores(text):
+    longer = program([("matmul", 4)], products(500, DType.F32))
+    change, parts = parse_change(text), []
+    for whole in (longer, SLOW, joined_cores([SLOW, longer])):
+        unchanged = Variant(whole, CORE, CostScale.unchanged(whole))
+        parts.append(of_both_cores(unchanged, lambda variant: change.apply(variant, ())))
+    longest, _, both = (simulate(each.program, CORE, scale=each.scale).duration_ps for each in parts)
+    assert longest == both < 0.3 * simulate(longer, CORE).duration_ps
 
 
 def test_a_free_operation_leaves_launches(device_bound):
