@@ -70,6 +70,7 @@ class LoopLine:
         unused: Whether nothing in its scope reads NAME.
         in_function: Whether it stands outside of loops, in a function that is called again and again; the
             lines of the loop are those of the function.
+        moved: Of a statement that moves tensors inside of an expression, how many.
     """
 
     line: int
@@ -80,6 +81,7 @@ class LoopLine:
     loop_end: int
     unused: bool
     in_function: bool = False
+    moved: int = 1
 
 
 def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
@@ -92,6 +94,56 @@ def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
     places = (place for scope in _scopes(tree) for place in _assignments(scope, scope.body, ()))
     found = (_line(*place, modules) for place in places)
     return {line.line: line for line in found if line is not None}
+
+
+def copying_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
+    """The statements in the loops of a file that move tensors inside of an expression, by line.
+
+    Only where none of these tensors changes in the innermost loop. A whole assignment of a moved tensor is
+    one of `loop_lines`, but in training: what comes from the host is not trained on the device.
+    """
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found: dict[int, LoopLine] = {}
+    for loop in ast.walk(tree):
+        if isinstance(loop, _LOOPS):
+            inside = (_copying_line(node, loop) for node in _statements(loop.body))
+            found |= {line.line: line for line in inside if line is not None}
+    return found
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run once in each iteration."""
+    for node in body:
+        if isinstance(node, ast.With):
+            yield from _statements(node.body)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)):
+            yield node
+
+
+def _copying_line(node: ast.stmt, loop: Loop) -> LoopLine | None:
+    moved = [source for each in ast.walk(node) if (source := _moved(each)) is not None]
+    is_all = _moved(getattr(node, "value", node)) is not None
+    if not moved or (is_all and not any(is_training(each) for each in ast.walk(loop))):
+        return None
+    reads = {each.id for source in moved for each in ast.walk(source) if isinstance(each, ast.Name)}
+    if not reads.isdisjoint(changed_names(loop)):
+        return None
+    moved.sort(key=lambda each: (each.lineno, each.col_offset))
+    names, last = ", ".join(map(ast.unparse, moved)), loop.end_lineno or loop.lineno
+    return LoopLine(
+        node.lineno, names, frozenset({"to"}), True, loop.lineno, last, unused=False, moved=len(moved)
+    )
+
+
+def _moved(node: ast.AST) -> ast.expr | None:
+    """Of `TENSOR.to(...)`, a tensor that a name or an attribute holds."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    source = node.func.value
+    return source if node.func.attr == "to" and isinstance(source, (ast.Name, ast.Attribute)) else None
 
 
 def _scopes(tree: ast.Module) -> Iterator[Scope]:

@@ -9,6 +9,8 @@ UPCASTS = frozenset({"float", "double"})
 """Methods without arguments that make a tensor wider."""
 WIDE = frozenset({"float", "float32", "double", "float64"})
 """Data types of torch that do so as the only argument of `to`."""
+VIEWS = frozenset({"t", "transpose", "permute", "view", "reshape", "unsqueeze", "squeeze", "T", "mT"})
+"""Methods and properties that only say in which order a tensor is read."""
 PRODUCTS = frozenset({"matmul", "mm", "bmm", "linear"})
 """Functions that multiply their first two arguments."""
 
@@ -38,11 +40,20 @@ def _products(statement: ast.stmt) -> Iterator[Sequence[ast.expr]]:
 
 
 def _is_upcast(operand: ast.expr) -> bool:
+    operand = _beneath_views(operand)
     if not isinstance(operand, ast.Call) or operand.keywords or not isinstance(operand.func, ast.Attribute):
         return False
     if not operand.args:
         return operand.func.attr in UPCASTS
     return operand.func.attr == "to" and len(operand.args) == 1 and _name(operand.args[0]) in WIDE
+
+
+def _beneath_views(node: ast.expr) -> ast.expr:
+    """Of `x.float().t()`, `x.float()`."""
+    method = node.func if isinstance(node, ast.Call) else node
+    if isinstance(method, ast.Attribute) and method.attr in VIEWS:
+        return _beneath_views(method.value)
+    return node
 
 
 def _name(node: ast.expr) -> str:

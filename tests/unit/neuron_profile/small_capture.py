@@ -72,7 +72,8 @@ def program(rows: Sequence[tuple[str, int]], build) -> Program:
     hlo = []
     for number, (name, line) in enumerate(rows):
         row = builder.framework(operation(name, line))
-        hlo.append(builder.hlo(HloOperation(f"{name}.{number}", name, (row,), (1.0,))))
+        flops = int(name == "matmul")
+        hlo.append(builder.hlo(HloOperation(f"{name}.{number}", name, (row,), (1.0,), flops)))
     build(builder, hlo)
     return builder.finish()
 

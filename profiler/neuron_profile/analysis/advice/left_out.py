@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.line_calls import LineCalls, calls_in_functions, calls_in_loops
+from neuron_profile.analysis.advice.line_calls import (
+    LineCalls,
+    calls_in_functions,
+    calls_in_loops,
+    copies_in_loops,
+)
 from neuron_profile.analysis.whatif.replay import Spans
 
 MINIMUM_SHARE = 0.01
@@ -64,6 +70,19 @@ def invariant(context: Context, rule: str, kind: Kind, title: str, change: str) 
         if kind_of(costliest) is kind:
             spans = np.concatenate([line.spans(keep_first=True) for line in lines])
             yield from _without(context, rule, costliest, spans, title, SET_UP_ONCE)
+
+
+def invariant_copies(context: Context, rule: str, title: str, change: str) -> Iterator[Finding]:
+    """A finding per line of a loop that copies the same each time inside of an expression.
+
+    Args:
+        title: With `{name}` and `{times}`.
+        change: What to do.
+    """
+    for line in copies_in_loops(context):
+        for finding in _without(context, rule, line, line.spans(keep_first=True), title, change):
+            evidence = {name: value for name, value in finding.evidence.items() if name != "loop_line"}
+            yield replace(finding, evidence=evidence)  # the line itself has to stay where it is
 
 
 def unused(context: Context, rule: str, title: str, change: str) -> Iterator[Finding]:

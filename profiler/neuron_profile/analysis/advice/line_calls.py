@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.function_sources import function_lines
-from neuron_profile.analysis.loop_sources import LoopLine, loop_lines
+from neuron_profile.analysis.loop_sources import LoopLine, copying_lines, loop_lines
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.whatif.replay import Spans
@@ -131,13 +131,38 @@ def runs(context: Context, owner: Callable[[PlacedCall], Hashable | None]) -> It
 
 def calls_in_loops(context: Context) -> Iterator[LineCalls]:
     """The lines of loops that ran several times, with their calls; none of a profile without texts."""
+    yield from _in_loops(context, loop_lines, _positions(calls_in_order(context)))
+
+
+def copies_in_loops(context: Context) -> Iterator[LineCalls]:
+    """The lines of loops that copied to the device inside of an expression, with these copies alone."""
     calls = calls_in_order(context)
-    by_place, frames = _positions(calls), load_frames(context.profile)
-    sources = {file: loop_lines(context.texts.lines(file)) for file in {file for file, _ in by_place}}
+    copies = (
+        (place, [each for each in found if calls[each].call.is_copy])
+        for place, found in _positions(calls).items()
+    )
+    yield from _in_loops(context, copying_lines, {place: found for place, found in copies if found})
+
+
+def _in_loops(
+    context: Context,
+    sources_of: Callable[[Sequence[str]], dict[int, LoopLine]],
+    by_place: Mapping[tuple[str, int], Sequence[int]],
+) -> Iterator[LineCalls]:
+    """The calls of lines that ran several times.
+
+    Args:
+        sources_of: What the text of a file says about its lines.
+        by_place: Positions of the calls of each line.
+    """
+    calls, frames = calls_in_order(context), load_frames(context.profile)
+    sources = {file: sources_of(context.texts.lines(file)) for file in {file for file, _ in by_place}}
     for (file, line), positions in by_place.items():
         source, own = sources[file].get(line), [calls[each].call for each in positions]
-        times = repetitions([call.name for call in own])
-        if source is not None and times >= MINIMUM_TIMES:
+        if source is None:
+            continue
+        times = repetitions([call.name for call in own]) // source.moved
+        if times >= MINIMUM_TIMES:
             first = _first_runs(
                 calls, positions[:: len(own) // times], _calls_outside(calls, frames, file, source)
             )

@@ -14,6 +14,7 @@ from neuron_profile.analysis.advice.line_calls import calls_in_order, spans_of
 from neuron_profile.analysis.whatif.casting import narrowing_ns
 from neuron_profile.analysis.whatif.change import Change
 from neuron_profile.analysis.whatif.executions import ProgramKey
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.run import Gain
 from neuron_tools.records.program import DType, Opcode, Program, TensorKind
 
@@ -54,11 +55,25 @@ def narrowed_gain(context: Context, change: Change) -> Gain:
 
 
 def fp32_products(program: Program) -> npt.NDArray[np.bool_]:
-    """(rows,) whether each is part of a product of fp32 operands."""
+    """(rows,) whether each is part of a product of fp32 operands.
+
+    Sums that the compiler takes over partitions, by a product with ones, are none: they are kept in fp32
+    whatever their operands are.
+    """
     table = program.instructions
     is_fp32 = table["input_dtype"] == int(DType.F32)
     products: npt.NDArray[np.bool_] = np.isin(table["opcode"], _PRODUCTS) & is_fp32
-    return products
+    return products & ~_sums(program)
+
+
+def _sums(program: Program) -> npt.NDArray[np.bool_]:
+    """(rows,) whether each belongs to an operation of the compiler's that multiplies no matrices."""
+    if kernel_lines(program) is not None or not program.hlo:
+        return np.zeros(len(program.instructions), bool)
+    multiplies = np.array([each.model_flops > 0 or bool(each.kernel) for each in program.hlo])
+    row = program.instructions["hlo"]
+    sums: npt.NDArray[np.bool_] = (row >= 0) & ~multiplies[np.maximum(row, 0)]
+    return sums
 
 
 class _Narrowing:

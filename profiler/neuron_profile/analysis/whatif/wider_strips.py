@@ -1,4 +1,4 @@
-"""A kernel that works in narrow strips of columns, in strips several times as wide."""
+"""A kernel that works in narrow strips, in strips several times as wide, or as many times as high."""
 
 from __future__ import annotations
 
@@ -47,6 +47,39 @@ def in_wider_strips(variant: Variant, together: int) -> Variant:
         dmas[column] = dmas[column] * longer
     scale = variant.scale.times(CostScale(started, moved))
     return replace(variant, program=replace(program, instructions=table, dmas=dmas), scale=scale)
+
+
+def on_more_partitions(variant: Variant, instructions: Mask, dmas: Mask, most: int) -> Variant:
+    """The variant with chosen rows of a kernel on as many partitions as there are.
+
+    Args:
+        instructions: (instructions,) which of them run on few partitions.
+        dmas: (DMAs,) the same.
+        most: Partitions that there are; of rows on a part of them, so many more become one.
+    """
+    program, lines = variant.program, kernel_lines(variant.program)
+    table, moved = program.instructions.copy(), program.dmas.copy()
+    used = np.concatenate([table["partitions"][instructions], moved["partitions"][dmas]])
+    if lines is None or not len(used):
+        return variant
+    together = most // int(used.max())
+    own = np.where(instructions | _triggers(program, dmas), lines.instruction, NO_LINE)
+    kinds = table["engine"].astype(np.int64), table["opcode"].astype(np.int64)
+    started, taller = _first_of(together, own, *kinds)
+    kept, larger = _first_of(together, np.where(dmas, lines.dma, NO_LINE))
+    table["partitions"] = table["partitions"] * np.where(instructions, taller, 1)
+    for column in ("bytes", "descriptors", "partitions"):
+        moved[column] = moved[column] * larger
+    scale = variant.scale.times(CostScale(started, kept))
+    return replace(variant, program=replace(program, instructions=table, dmas=moved), scale=scale)
+
+
+def _triggers(program: Program, dmas: Mask) -> Mask:
+    """(instructions,) whether each starts one of the chosen transfers."""
+    starts = np.zeros(len(program.instructions), bool)
+    by = np.flatnonzero(program.instructions["dma"] >= 0)
+    starts[by] = dmas[program.instructions["dma"][by]]
+    return starts
 
 
 def _first_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from neuron_profile.analysis.upcast_sources import PRODUCTS, UPCASTS, WIDE
+from neuron_profile.analysis.upcast_sources import PRODUCTS, UPCASTS, VIEWS, WIDE
 from neuron_profile.fix.proposal import Edit, Request
 from neuron_profile.fix.source import Change, Source, dotted
 
@@ -22,7 +22,8 @@ def edit(request: Request) -> Edit | None:
     if line is None:
         return None
     changes: dict[cst.CSTNode, Change] = {}
-    for product, operands in _products(source, line):
+    for product, found in _products(source, line):
+        operands = list(map(_beneath_views, found))
         if all(is_cast(operand, UPCASTS, WIDE) for operand in operands):
             changes |= dict.fromkeys(operands, without_cast)
             cast = _cast_of(source, product)
@@ -40,6 +41,14 @@ def _products(
     for call in source.nodes(cst.Call, line):
         if dotted(call.func).rpartition(".")[2] in PRODUCTS and len(call.args) == 2:
             yield call, [argument.value for argument in call.args]
+
+
+def _beneath_views(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Of `x.float().t()`, `x.float()`."""
+    method = node.func if isinstance(node, cst.Call) else node
+    if isinstance(method, cst.Attribute) and method.attr.value in VIEWS:
+        return _beneath_views(method.value)
+    return node
 
 
 def _cast_of(source: Source, product: cst.BaseExpression) -> cst.Call | None:

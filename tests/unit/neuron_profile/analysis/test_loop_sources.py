@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuron_profile.analysis.loop_sources import loop_lines
+from neuron_profile.analysis.loop_sources import copying_lines, loop_lines
 
 
 def line(text, number):
@@ -23,6 +23,27 @@ def test_a_value_of_names_that_the_loop_leaves_alone_is_the_same_each_time():
     assert (found.name, found.invariant, found.loop_line, found.unused) == ("w", True, 1, False)
     assert found.methods == {"to"}
     assert not line(LOOP, 3).invariant
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "moved"),
+    [
+        ('x = f(x) + table.to("neuron")', "table", 1),
+        ('loss = f(model(data.x.to("neuron")), y.to("neuron")); loss.backward()', "data.x, y", 2),
+        ('x_there = y.to("neuron"); loss.backward()', "y", 1),
+    ],
+)
+def test_tensors_that_a_loop_leaves_alone_are_moved_inside_of_an_expression(body, name, moved):
+    found = copying_lines(f"for step in range(3):\n    {body}\n".splitlines())[2]
+    assert (found.name, found.moved, found.loop_line) == (name, moved, 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['x = f(x.to("neuron"))', 'y = f(step.to("neuron"))', 'w = table.to("neuron")', "y = f(table)", "y = ("],
+)
+def test_moves_of_what_changes_are_not_told(body):
+    assert not copying_lines(f"for step in data:\n    {body}\n".splitlines())
 
 
 def test_it_goes_before_the_outermost_loop_for_which_it_is_the_same():

@@ -12,6 +12,8 @@ from neuron_profile.analysis.upcast_sources import upcast_lines
     [
         "y = x.float() @ w.float()",
         "y = torch.mm(x.to(torch.float32), w.double())",
+        "y = torch.matmul(x.float(), w.weight.float().t()).to(x.dtype)",
+        "y = x.view(8, -1).float() @ w.float().mT",
         "def f(x, w):\n    return F.linear(x.float(),\n        w.float())",
     ],
 )

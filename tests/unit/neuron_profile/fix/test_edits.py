@@ -98,6 +98,7 @@ def test_what_never_changes_goes_before_its_loop_below_the_comment():
             "y = torch.matmul(a.to(torch.float32), b.float()).to(a.dtype)",
             "y = torch.matmul(a, b).to(a.dtype)",
         ),
+        ("y = torch.mm(a.float(), w.float().t()).to(a.dtype)", "y = torch.mm(a, w.t()).to(a.dtype)"),
         ("y = F.linear(a.float(), w.float()).to(torch.bfloat16)", "y = F.linear(a, w)"),
     ],
 )

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.advice.left_out import Kind, invariant
+from neuron_profile.analysis.advice.left_out import Kind, invariant, invariant_copies
+
+_TITLE = "{name} is copied to the device {times} times, and is the same each time"
+_CHANGE = "Copy it once, before the loop."
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """A finding per line that the loop's text shows to give the same each time."""
-    yield from invariant(
-        context, "repeated_copies", Kind.COPY,
-        "{name} is copied to the device {times} times, and is the same each time",
-        "Copy it once, before the loop.",
-    )  # fmt: skip
+    """A finding per line that the loop's text shows to copy the same each time."""
+    yield from invariant(context, "repeated_copies", Kind.COPY, _TITLE, _CHANGE)
+    yield from invariant_copies(context, "repeated_copies", _TITLE, _CHANGE)

@@ -62,7 +62,7 @@ def _whole(program: Program) -> Mask:
     loads = (dmas["destination_memory"] == int(Memory.SBUF)) & (dmas["tensor"] >= 0) & ~is_lookup[dmas["hlo"]]
     tensors = np.maximum(dmas["tensor"], 0)
     loaded = np.bincount(tensors, weights=np.where(loads, dmas["bytes"], 0), minlength=len(program.tensors))
-    whole = loaded >= [max(tensor.byte_count, 1) for tensor in program.tensors]
+    whole = loaded * program.physical_cores >= [max(tensor.byte_count, 1) for tensor in program.tensors]
     chosen: Mask = loads & whole[tensors]
     return chosen
 

@@ -175,6 +175,11 @@ def test_what_gains_nothing_is_not_told(gain_ns, device_gain_ns, is_told, tmp_pa
         assert bool(advise(profile)) is is_told
 
 
+def test_sums_that_the_compiler_keeps_in_fp32_are_no_products(tmp_path):
+    sums = program([("sum", 5)], products(400, DType.F32))
+    assert findings("fp32_matmul", tmp_path, [sums], [Step(0)] * 5) == []
+
+
 def test_what_comes_before_the_device_is_used_changes_no_order(tmp_path):
     short = program([("matmul", 5)], products(6, DType.F32))
     for start_ns in (0, 10_000_000_000):
