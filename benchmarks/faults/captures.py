@@ -76,7 +76,7 @@ def capture(folder: Path, name: str, text: str) -> Captured:
     printed = io.StringIO()
     with (
         _as_in_a_capture(),
-        neuron_tools.profile(path, lnc=1, host_clock="fixed"),
+        neuron_tools.profile(path, host_clock="fixed"),
         contextlib.redirect_stdout(printed),
     ):
         namespace = runpy.run_path(str(script), run_name="__main__")
