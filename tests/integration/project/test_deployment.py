@@ -201,6 +201,29 @@ def test_workflows_name_scripts_and_stages_that_exist(path):
         assert set(job.get("strategy", {}).get("matrix", {}).get("target", [])) <= stages()
 
 
+def test_a_release_is_built_for_every_python_that_is_tested():
+    workflows = {
+        name: yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
+        for name in ("ci", "release")
+    }
+    tested = workflows["ci"]["jobs"]["test"]["strategy"]["matrix"]["python"]
+    steps = workflows["release"]["jobs"]["build"]["steps"]
+    (installed,) = [
+        step["with"]["python-version"] for step in steps if "python-version" in step.get("with", {})
+    ]
+    (built,) = re.findall(r"\$\{PYTHONS:-(.+?)\}", (ROOT / "scripts/release.sh").read_text())
+    assert installed.split() == tested
+    assert built.split() == [f"python{version}" for version in tested]
+
+
+def test_nothing_is_published_before_it_ran_in_a_bare_system():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    assert any("scripts/bare_debian.sh" in step.get("run", "") for step in jobs["bare"]["steps"])
+    allowed_to_write = [name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()]
+    assert allowed_to_write
+    assert all("bare" in jobs[name]["needs"] for name in allowed_to_write)
+
+
 def test_the_dev_container_makes_targets_that_exist():
     command = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["postCreateCommand"]
     makefile = (ROOT / "Makefile").read_text()
