@@ -51,7 +51,6 @@ dist: $(VENV)/.development  ## Build the source archive, and a wheel with the de
 
 docs: $(VENV)/.development  ## Write the reference pages again from the code, and build the site into build/site
 	@python scripts/write_reference_docs.py
-	@python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[docs]"
 	@python scripts/build_site.py
 
 clean:  ## Remove what make made, the virtual environment too

@@ -29,12 +29,12 @@ OUTSIDE = {
 CHAPTERS = {
     "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
     "tutorial-vscode tutorial-monitor notebooks",
-    "Profiles": "explorer timeline advice tune agents look-back distributed import-export compiled-artifacts "
-    "vscode",
+    "Profiles": "explorer timeline advice advice-scoreboard tune agents look-back distributed import-export "
+    "public-traces compiled-artifacts vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
     "Reference": "commands python-api profile-format operators nki models plugins",
     "How it works": "architecture walks hardware compiler fidelity fidelity-rows security",
-    "Project": "compatibility changes contributing reporting",
+    "Project": "compatibility compared traces-compared changes contributing reporting",
 }
 API = {
     "neuron_tools.open_profile": "autofunction",

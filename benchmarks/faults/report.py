@@ -54,9 +54,9 @@ def page(scores: Sequence[Score], clean: Sequence[CleanScore]) -> str:
         lines.append(f"| {figure.name} | {percent(figure.value)}{note} | {figure.target or ''} |")
     for family, group in groupby(scores, key=lambda score: score.case.family):
         members = list(group)
-        lines += ["", f"### {family}", "", _about(members[0].case), "", HEADING, *map(row, members)]
+        lines += ["", f"## {family}", "", _about(members[0].case), "", HEADING, *map(row, members)]
     if clean:
-        lines += ["", "### Clean programs", "", CLEAN_HEADING, *map(clean_row, clean)]
+        lines += ["", "## Clean programs", "", CLEAN_HEADING, *map(clean_row, clean)]
     return "\n".join(lines) + "\n"
 
 

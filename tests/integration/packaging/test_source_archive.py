@@ -9,7 +9,6 @@ import pytest
 from tests.integration.project.checkout import ROOT, tracked_files
 
 SOURCE_FOLDERS = ("", "profiler", "explorer_ui", "monitor")
-WITHOUT_TESTS = {"tests/integration/project/test_site.py"}  # where Sphinx, of the extra `docs`, is missing
 OF_FILES = [
     "tests/integration/packaging/test_versions.py",
     "tests/integration/project/test_constraints.py",
@@ -37,7 +36,7 @@ def test_every_test_is_found_there(unpacked):
     found = {line.split("::")[0] for line in result.stdout.splitlines() if "::" in line}
     names = {str(path.relative_to(ROOT)) for path in tracked_files() if path.name.startswith("test_")}
     tests = {name for name in names if name.startswith("tests/") and name.endswith(".py")}
-    assert tests - found <= WITHOUT_TESTS
+    assert tests <= found
 
 
 @pytest.mark.slow

@@ -9,8 +9,6 @@ import pytest
 
 from tests.integration.project.checkout import ROOT
 
-pytest.importorskip("sphinx")
-
 
 @pytest.fixture(scope="module")
 def site():
@@ -41,7 +39,6 @@ def test_links_follow_the_pages(site, text, origin, expected):
     assert site.with_links(text, origin) == expected
 
 
-@pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     command = [sys.executable, ROOT / "scripts/build_site.py", tmp_path / "site"]
     result = subprocess.run(command, capture_output=True, text=True)
