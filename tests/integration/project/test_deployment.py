@@ -214,6 +214,10 @@ def test_a_release_is_built_for_every_python_that_is_tested():
     (built,) = re.findall(r"\$\{PYTHONS:-(.+?)\}", (ROOT / "scripts/release.sh").read_text())
     assert installed.split() == tested
     assert built.split() == [f"python{version}" for version in tested]
+    promised = re.findall(
+        r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text()
+    )
+    assert promised == tested
 
 
 def test_nothing_is_published_before_it_ran_in_a_bare_system():
