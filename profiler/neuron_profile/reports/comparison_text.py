@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -94,11 +95,12 @@ def display_names(identities: Sequence[Identity]) -> list[str]:
 
 
 def _headings(columns: Sequence[Column], names: Sequence[str]) -> RenderableType:
-    lines: list[Text] = []
+    lines: list[RenderableType] = []
     for column, name in zip(columns, names):
         lines.append(Text.assemble((name, "bold"), "  ", column.identity.command))
-        lines.append(Text(f"  {overview_verdict(column.overview)}"))
-        lines.extend(Text(f"  {notice}", style="bold yellow") for notice in notices(column.identity))
+        said = [Text(overview_verdict(column.overview))]
+        said.extend(Text(notice, style="bold yellow") for notice in notices(column.identity))
+        lines.append(Padding(Group(*said), (0, 0, 0, 2), expand=False))
     return Group(*lines, "")
 
 

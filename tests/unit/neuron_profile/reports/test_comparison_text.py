@@ -1,13 +1,18 @@
 import io
 from pathlib import Path
 
+from neuron_profile.reports import comparison_text
 from neuron_profile.reports.summary_output import write_summaries
 
 
-def comparison_of(*paths: Path) -> list[list[str]]:
+def lines_of(*paths: Path) -> list[str]:
     stream = io.BytesIO()
     write_summaries([str(path) for path in paths], stream)
-    return [line.split() for line in stream.getvalue().decode().splitlines()]
+    return stream.getvalue().decode().splitlines()
+
+
+def comparison_of(*paths: Path) -> list[list[str]]:
+    return [line.split() for line in lines_of(*paths)]
 
 
 def test_equal_modules_and_lines_stand_in_one_row(make_profile, tiny_tables) -> None:
@@ -31,3 +36,10 @@ def test_an_empty_profile_stands_beside_a_full_one(make_profile) -> None:
     rows = comparison_of(make_profile(), make_profile("empty.nprof", {}))
     assert ["Device", "time", "200", "ns", "0", "ns"] in rows
     assert ["Tensor", "active,", "of", "device", "time", "40.0", "%", "-"] in rows
+
+
+def test_a_long_verdict_stands_below_its_name_on_every_line(make_profile, monkeypatch) -> None:
+    monkeypatch.setattr(comparison_text, "overview_verdict", lambda overview: "words " * 40)
+    said = [line for line in lines_of(make_profile(), make_profile("other.nprof")) if "words" in line]
+    assert len(said) > 4
+    assert all(line.startswith("  words") for line in said)
