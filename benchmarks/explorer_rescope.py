@@ -1,15 +1,17 @@
 """How soon every panel of the workspace shows another range of a profile of 10 million spans.
 
 Ranges that were never seen, each a small part of the profile as a step is, are analysed as panels do it: what
-belongs to a selection, the sums of device time, the roofline, the charged rows of the timeline. Then ranges
-of half of the profile, of which charged time comes from the sums that the server makes in the background once
-a range is shown. Processor time is told beside the clock's.
+belongs to a selection, the sums of device time, the roofline, the charged rows of the timeline. Each panel is
+asked alone, and of other ranges all of them at once, as the page asks. Then ranges of half of the profile, of
+which charged time comes from the sums that the server makes in the background once a range is shown.
+Processor time is told beside the clock's.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, process_time
@@ -29,7 +31,8 @@ SPANS, QUICK_SPANS = 10_000_000, 400_000
 RANGES, QUICK_RANGES = 12, 4
 PARTS = 400
 """A range is one of so many equal parts of the profile: some 25,000 spans, as a training step has."""
-MOST_MS = 200
+MOST = Target("<=", 200, "python")
+Taken = tuple[float, float]
 Rescope = Callable[[tuple[int, int]], object]
 
 
@@ -41,34 +44,42 @@ def figures(quick: bool = False) -> list[Figure]:
         began_s = process_time()
         prepare()
         prepared_s = process_time() - began_s
-        taken = [_measured(panels, range_ns) for range_ns in _ranges(bounds, count)]
-        long = [_measured({"selection": panels["selection"]}, half)[0] for half in _halves(bounds, count)]
-    found = [
+        ranges = list(_ranges(bounds, 2 * count))
+        alone = [_measured(panel, range_ns) for range_ns in ranges[::2] for panel in panels.values()]
+        together = [_measured(_at_once(panels), range_ns) for range_ns in ranges[1::2]]
+        long = [_measured(panels["selection"], half) for half in _halves(bounds, count)]
+    rows = [
+        _figure(f"re-scope, {name}", alone[place :: len(panels)], size) for place, name in enumerate(panels)
+    ]
+    return [
         Figure(f"sums for every range, CPU time, {size}", prepared_s, "s", note="once, in the background"),
-        Figure(f"re-scope to half of the profile, selection, p95, {size}",
-               float(np.quantile([clock for clock, _ in long], 0.95)) * 1e3, "ms",
-               Target("<=", MOST_MS, "python"),
-               note=f"processor time {np.median([cpu for _, cpu in long]) * 1e3:.0f} ms (median)"),
-    ]  # fmt: skip
-    for place, name in enumerate([*panels, "all panels"]):
-        clock = np.array([times[place][0] for times in taken]) * 1e3
-        cpu = np.array([times[place][1] for times in taken]) * 1e3
-        target = Target("<=", MOST_MS, "python") if name == "all panels" else None
-        note = f"processor time {np.median(cpu):.0f} ms (median); {count} ranges never seen"
-        found.append(
-            Figure(f"re-scope, {name}, p95, {size}", float(np.quantile(clock, 0.95)), "ms", target, note=note)
-        )
-    return found
+        _figure("re-scope to half of the profile, selection", long, size, MOST),
+        *rows,
+        _figure("re-scope, all panels at once", together, size, MOST),
+    ]
 
 
-def _measured(panels: dict[str, Rescope], range_ns: tuple[int, int]) -> list[tuple[float, float]]:
-    """Seconds of the clock and of the processor, of each panel and of all."""
-    times = []
-    for panel in panels.values():
-        clock, cpu = perf_counter(), process_time()
-        panel(range_ns)
-        times.append((perf_counter() - clock, process_time() - cpu))
-    return [*times, (sum(clock for clock, _ in times), sum(cpu for _, cpu in times))]
+def _figure(name: str, taken: Sequence[Taken], size: str, target: Target | None = None) -> Figure:
+    clock, cpu = np.array(taken).T * 1e3
+    note = f"processor time {np.median(cpu):.0f} ms (median); {len(taken)} ranges never seen"
+    return Figure(f"{name}, p95, {size}", float(np.quantile(clock, 0.95)), "ms", target, note=note)
+
+
+def _measured(panel: Rescope, range_ns: tuple[int, int]) -> Taken:
+    """Seconds of the clock and of the processor."""
+    clock, cpu = perf_counter(), process_time()
+    panel(range_ns)
+    return perf_counter() - clock, process_time() - cpu
+
+
+def _at_once(panels: Mapping[str, Rescope]) -> Rescope:
+    """All panels in threads of their own, as a server answers them; until the last is there."""
+
+    def rescope(range_ns: tuple[int, int]) -> None:
+        with ThreadPoolExecutor(len(panels)) as threads:
+            list(threads.map(lambda panel: panel(range_ns), panels.values()))
+
+    return rescope
 
 
 def _ranges(bounds: tuple[int, int], count: int) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.time.core_spans import CoreSpans, Owned
-from neuron_profile.analysis.time.pieces import Division, Pieces, divide, divided, pieces_of
+from neuron_profile.analysis.time.exposure import OrderedSpans
+from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -30,13 +31,13 @@ _SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM Frame
 
 
 @dataclass(frozen=True, slots=True)
-class DividedRange:
-    """A range of time on a NeuronCore: its spans by priority, and the time divided among them."""
+class CoreRange:
+    """A range of time on a NeuronCore: its spans by priority, and in order."""
 
     begin_ns: int
     end_ns: int
     tiers: list[Owned]
-    division: Division
+    spans: OrderedSpans
 
 
 class CoreWindow:
@@ -45,19 +46,19 @@ class CoreWindow:
     def __init__(self, profile: Profile, core: tuple[int, int]) -> None:
         self.profile = profile
         self._core = core
-        self._kept: deque[DividedRange] = deque(maxlen=KEPT_RANGES)
+        self._kept: deque[CoreRange] = deque(maxlen=KEPT_RANGES)
 
-    def around(self, begin_ns: int, end_ns: int) -> DividedRange | None:
-        """A range that holds this one, its time divided; None where this one holds too many spans."""
+    def around(self, begin_ns: int, end_ns: int) -> CoreRange | None:
+        """A range that holds this one, its spans; None where this one holds too many spans."""
         for kept in self._kept:
             if kept.begin_ns <= begin_ns and end_ns <= kept.end_ns:
                 return kept
         if self._count(begin_ns, end_ns) > MOST_SPANS:
             return None
         tiers = self._spans.overlapping(self.profile, self._core, begin_ns, end_ns, self._longest_ns)
-        divided = DividedRange(begin_ns, end_ns, tiers, divide([tier.spans for tier in tiers]))
-        self._kept.appendleft(divided)
-        return divided
+        found = CoreRange(begin_ns, end_ns, tiers, OrderedSpans.of([tier.spans for tier in tiers]))
+        self._kept.appendleft(found)
+        return found
 
     def _count(self, begin_ns: int, end_ns: int) -> int:
         """Instructions and transfers that begin in a range, from the timeline's index."""
@@ -105,7 +106,7 @@ class ChargedTrack:
         if found is None:
             return None
         low, high = found.begin_ns, found.end_ns
-        pieces = pieces_of(found.division, np.concatenate([self._keys(tier) for tier in found.tiers]))
+        pieces = pieces_of(found.spans, np.concatenate([self._keys(tier) for tier in found.tiers]))
         pieces = divided(pieces, self._mixtures[1], len(self._ids))
         known = pieces.chosen(pieces.key >= 0)
         self._kept.appendleft((low, high, Pieces(known.start_ns, known.end_ns, self._rows[known.key])))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.time.core_spans import CORE, CoreSpans, Owned
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
 from neuron_profile.analysis.time.repeats import find_repeats
 from neuron_tools.profile.reader import Profile
@@ -190,10 +190,10 @@ def _exposed(tiers: list[Owned]) -> Floats:
         return np.concatenate(exposed_ns([tier.spans for tier in tiers]))
     from neuron_profile.analysis.time.exposure_kernel import add_exposed
 
-    start = np.concatenate([tier.spans.start_ns for tier in tiers])
-    end = np.concatenate([tier.spans.end_ns for tier in tiers])
-    number = np.repeat(np.arange(len(tiers), dtype=np.int8), [len(tier) for tier in tiers])
-    by_start, by_end = (np.argsort(times, kind="stable") for times in (start, end))
-    exposed = np.zeros(len(start))
-    add_exposed(start, end, number, np.arange(len(start)), by_start, by_end, len(tiers), exposed)
+    spans = OrderedSpans.of([tier.spans for tier in tiers])
+    exposed = np.zeros(len(spans.tier))
+    add_exposed(
+        spans.start_ns, spans.end_ns, spans.tier, np.arange(len(exposed)), spans.by_start, spans.by_end,
+        spans.tiers, exposed,
+    )  # fmt: skip
     return exposed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.time.exposure import Spans
+from neuron_profile.analysis.time.exposure import OrderedSpans
 from neuron_profile.analysis.time.pieces_kernel import lay_out
 
 Ints = npt.NDArray[np.int64]
@@ -44,88 +44,15 @@ class Pieces:
         return Pieces(start, end, self.key[low:high])
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Parts of intervals: how long each span has of an interval."""
-
-    interval: Ints
-    span: Ints
-    length_ns: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """The time of spans divided among them, whatever they are charged to.
-
-    Attributes:
-        moments: All starts and ends in ns, ascending.
-        interval, span, length_ns: Of each part: the interval between neighbouring moments, ascending, the
-            span, counted over all tiers, and what it has of the interval.
-    """
-
-    moments: Ints
-    interval: Ints
-    span: Ints
-    length_ns: Floats
-
-
-def divide(tiers: Sequence[Spans]) -> Division:
-    """Divide the time of spans among them.
-
-    Costs O(n log n + m) for n spans and m pairs of a span and an interval between neighbouring moments in
-    which its tier is the first.
-
-    Args:
-        tiers: Spans by falling priority; every span has a length.
-    """
-    edges = np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)])
-    moments, position = np.unique(edges, return_inverse=True)
-    free = np.ones(max(len(moments) - 1, 0), bool)
-    found, taken = [], 0
-    for tier in tiers:
-        count = len(tier.start_ns)
-        first, last = np.split(position[2 * taken : 2 * (taken + count)], 2)
-        active = _active_count(first, last, len(moments))
-        mine = free & (active > 0)
-        spans = np.arange(taken, taken + count)
-        found.append(_parts(first, last, spans, mine, np.diff(moments) / np.maximum(active, 1)))
-        free &= ~mine
-        taken += count
-    interval, span, length = (
-        np.concatenate([getattr(parts, name) for parts in found])
-        for name in ("interval", "span", "length_ns")
-    )
-    order = np.argsort(interval, kind="stable")
-    return Division(moments, interval[order], span[order], length[order])
-
-
-def pieces_of(division: Division, keys: Ints) -> Pieces:
-    """The stretches that each key has of a division.
+def pieces_of(spans: OrderedSpans, keys: Ints) -> Pieces:
+    """The stretches that each key has of the time of spans.
 
     Args:
         keys: What each span is charged to, over all tiers, (spans,).
     """
-    parts = len(division.span)
-    start, end, owner = np.empty(parts), np.empty(parts), np.empty(parts, np.int64)
-    count = lay_out(
-        division.moments, division.interval, keys[division.span], division.length_ns, start, end, owner
+    return Pieces(
+        *lay_out(spans.start_ns, spans.end_ns, spans.tier, spans.by_start, spans.by_end, keys, spans.tiers)
     )
-    return Pieces(start[:count], end[:count], owner[:count])
-
-
-def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
-    change = np.bincount(first, minlength=moments) - np.bincount(last, minlength=moments)
-    return np.cumsum(change)[:-1]
-
-
-def _parts(first: Ints, last: Ints, span: Ints, mine: npt.NDArray[np.bool_], share_ns: Floats) -> _Parts:
-    """What each span of a tier has of the intervals that are the tier's."""
-    intervals = np.flatnonzero(mine)
-    before = np.concatenate([[0], np.cumsum(mine)])
-    begin, count = before[first], before[last] - before[first]
-    offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    interval = intervals[np.repeat(begin, count) + offset]
-    return _Parts(interval, np.repeat(span, count), share_ns[interval])
 
 
 def _changes(values: Ints) -> npt.NDArray[np.bool_]:

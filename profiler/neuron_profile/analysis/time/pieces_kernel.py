@@ -1,6 +1,8 @@
-"""Compiled kernel of charged time on an axis: the parts of every interval laid out behind each other."""
+"""Compiled kernel of charged time on an axis: one sweep that lays what is active at once out side by side."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,57 +12,122 @@ from neuron_tools.compiled import compiled
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 
+Values = TypeVar("Values", Int64Array, Float64Array)
+
 _TOUCHING_NS = 1e-3
 """Pieces of one key that are no further apart are one: sums of shares are rounded."""
+_FIRST_ROOM = 4096
 
 
 @compiled
 def lay_out(
-    moments: Int64Array, interval: Int64Array, key: Int64Array, length_ns: Float64Array,
-    start: Float64Array, end: Float64Array, owner: Int64Array,
-) -> int:  # fmt: skip
-    """Lay parts of intervals out by key; intervals in a row that the same keys share are divided as one.
+    start: Int64Array, end: Int64Array, tier: npt.NDArray[np.int8], by_start: Int64Array, by_end: Int64Array,
+    key: Int64Array, tiers: int,
+) -> tuple[Float64Array, Float64Array, Int64Array]:  # fmt: skip
+    """Lay the time in which anything is active out by key.
 
-    Costs O(n k) for n parts and k keys that share an interval.
+    A moment belongs to the first tier with an active span, and is divided equally among that tier's spans. A
+    stretch in which the same keys share the time is cut into one piece for each, by ascending key.
+    Costs O(n k) for n spans and k keys that are active at once.
 
     Args:
-        moments: (moments,) int64 ns, ascending; an interval lies between two of them.
-        interval, key, length_ns: (parts,) the interval, ascending; what has a part of it; how much.
-        start, end, owner: (parts,) get the pieces in order: float64 ns, float64 ns, key.
+        start, end: (spans,) int64 ns; every span has a length.
+        tier: (spans,) its priority, 0 the highest.
+        by_start, by_end: (spans,) orders of the spans by start, and by end.
+        key: (spans,) what each is charged to.
 
     Returns:
-        Number of pieces.
+        Start and end in ns (float64) and key (int64) of each piece, in order.
     """
-    keys, sums = np.empty(len(key), np.int64), np.empty(len(key), np.float64)
-    new_keys, new_sums = np.empty_like(keys), np.empty_like(sums)
-    held = place = pieces = 0
-    begin = last = np.int64(-2)
-    while place < len(interval):
-        now, found = interval[place], 0
-        while place < len(interval) and interval[place] == now:
-            found = _add(new_keys, new_sums, found, key[place], length_ns[place])
-            place += 1
-        if now == last + 1 and found == held and (new_keys[:found] == keys[:found]).all():
-            sums[:held] += new_sums[:held]
-        else:
-            pieces = _append(float(begin), keys, sums, held, start, end, owner, pieces)
-            keys, new_keys, sums, new_sums = new_keys, keys, new_sums, sums
-            held, begin = found, moments[now]
-        last = now
-    return _append(float(begin), keys, sums, held, start, end, owner, pieces)
+    spans = len(start)
+    keys, counts = np.empty((tiers, spans), np.int64), np.empty((tiers, spans), np.int64)
+    distinct, active = np.zeros(tiers, np.int64), np.zeros(tiers, np.int64)
+    shared, sums = np.empty(spans, np.int64), np.empty(spans, np.float64)
+    begins, ends = np.empty(_FIRST_ROOM, np.float64), np.empty(_FIRST_ROOM, np.float64)
+    owners = np.empty(_FIRST_ROOM, np.int64)
+    first = last = held = pieces = 0
+    begin = now = start[by_start[0]] if spans else 0
+    while last < spans:
+        moment = end[by_end[last]]
+        if first < spans and start[by_start[first]] < moment:
+            moment = start[by_start[first]]
+        if moment > now:
+            top = _first_active(active)
+            found = distinct[top] if top < tiers else 0
+            if found != held or (found and _differ(keys[top], shared, found)):
+                room = pieces + held
+                begins, ends, owners = _with(room, begins), _with(room, ends), _with(room, owners)
+                pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
+                held, begin = found, now
+                for place in range(found):
+                    shared[place], sums[place] = keys[top, place], 0.0
+            for place in range(held):
+                sums[place] += (moment - now) * counts[top, place] / active[top]
+            now = moment
+        while last < spans and end[by_end[last]] == now:
+            span = by_end[last]
+            _count(keys[tier[span]], counts[tier[span]], distinct, active, tier[span], key[span], -1)
+            last += 1
+        while first < spans and start[by_start[first]] == now:
+            span = by_start[first]
+            _count(keys[tier[span]], counts[tier[span]], distinct, active, tier[span], key[span], 1)
+            first += 1
+    room = pieces + held
+    begins, ends, owners = _with(room, begins), _with(room, ends), _with(room, owners)
+    pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
+    return begins[:pieces].copy(), ends[:pieces].copy(), owners[:pieces].copy()
 
 
 @compiled
-def _add(keys: Int64Array, sums: Float64Array, count: int, key: int, length_ns: float) -> int:
-    """Add to the sum of a key; keys ascend. The number of keys then."""
-    place = np.searchsorted(keys[:count], key)
-    if place < count and keys[place] == key:
-        sums[place] += length_ns
-        return count
-    for behind in range(count, place, -1):
-        keys[behind], sums[behind] = keys[behind - 1], sums[behind - 1]
-    keys[place], sums[place] = key, length_ns
-    return count + 1
+def _differ(keys: Int64Array, others: Int64Array, count: int) -> bool:
+    """Whether two lists of so many keys differ; nothing is allocated."""
+    place = 0
+    while place < count and keys[place] == others[place]:
+        place += 1
+    return place < count
+
+
+@compiled
+def _first_active(active: Int64Array) -> int:
+    """The first tier with an active span; the number of tiers where none has one."""
+    for tier in range(len(active)):
+        if active[tier] > 0:
+            return tier
+    return len(active)
+
+
+@compiled
+def _count(
+    keys: Int64Array, counts: Int64Array, distinct: Int64Array, active: Int64Array, tier: int, key: int,
+    change: int,
+) -> None:  # fmt: skip
+    """Count a span of a key that begins (1) or ends (-1) in a tier; the tier's active keys ascend."""
+    held = distinct[tier]
+    place = 0
+    while place < held and keys[place] < key:
+        place += 1
+    active[tier] += change
+    if place < held and keys[place] == key:
+        counts[place] += change
+        if counts[place] == 0:
+            distinct[tier] = held - 1
+            for behind in range(place, held - 1):
+                keys[behind], counts[behind] = keys[behind + 1], counts[behind + 1]
+        return
+    for behind in range(held, place, -1):
+        keys[behind], counts[behind] = keys[behind - 1], counts[behind - 1]
+    keys[place], counts[place] = key, change
+    distinct[tier] = held + 1
+
+
+@compiled
+def _with(room: int, values: Values) -> Values:
+    """The values, or a copy that holds more where there is not room enough."""
+    if room <= len(values):
+        return values
+    longer = np.empty(2 * room, values.dtype)
+    longer[: len(values)] = values
+    return longer
 
 
 @compiled

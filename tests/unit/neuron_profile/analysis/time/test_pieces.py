@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from neuron_profile.analysis.time.charged_track import ChargedTrack, CoreWindow
 from neuron_profile.analysis.time.charges import charge_device_time
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
-from neuron_profile.analysis.time.pieces import Pieces, divide, divided, pieces_of
+from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
+from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
 from neuron_tools import open_profile
 from tests.unit.neuron_profile.analysis.time.test_one_definition import NANOSECOND, random_tables
 
@@ -24,7 +24,7 @@ def test_pieces_are_what_each_key_is_charged_with(tiers):
     rows = [np.array(tier, np.int64).reshape(-1, 3) for tier in tiers]
     spans = [Spans(tier[:, 0], tier[:, 0] + tier[:, 1]) for tier in rows]
     keys = [tier[:, 2] for tier in rows]
-    pieces = pieces_of(divide(spans), np.concatenate(keys))
+    pieces = pieces_of(OrderedSpans.of(spans), np.concatenate(keys))
     assert (pieces.start_ns[1:] >= pieces.end_ns[:-1] - NANOSECOND).all()
     expected = np.bincount(np.concatenate(keys), np.concatenate(exposed_ns(spans)), minlength=5)
     assert lengths(pieces) == pytest.approx(expected, abs=NANOSECOND)
@@ -32,14 +32,14 @@ def test_pieces_are_what_each_key_is_charged_with(tiers):
 
 def test_a_stretch_that_two_share_is_cut_into_one_piece_for_each():
     both = Spans(np.array([0, 10, 20]), np.array([100, 15, 25]))
-    pieces = pieces_of(divide([both]), np.array([0, 1, 1]))
+    pieces = pieces_of(OrderedSpans.of([both]), np.array([0, 1, 1]))
     assert pieces.key.tolist() == [0, 1, 0, 1, 0]
     assert lengths(pieces)[:2].tolist() == [95, 5]
 
 
 def test_what_encloses_others_has_what_they_leave():
     inner, outer = Spans(np.array([30]), np.array([50])), Spans(np.array([0]), np.array([100]))
-    pieces = pieces_of(divide([inner, outer]), np.array([1, 2]))
+    pieces = pieces_of(OrderedSpans.of([inner, outer]), np.array([1, 2]))
     assert list(zip(pieces.start_ns, pieces.end_ns, pieces.key, strict=True)) == [
         (0, 30, 2), (30, 50, 1), (50, 100, 2),
     ]  # fmt: skip
