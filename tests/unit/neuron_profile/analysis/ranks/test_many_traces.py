@@ -119,25 +119,31 @@ class Killer:
             os.kill(self.killed, signal.SIGKILL)
 
 
+WORK_ON_RANKS = {
+    "import": lambda imports, paths, engine, killer: import_ranks(
+        imports, engine, force=True, progress=killer
+    ),
+    "analysis": lambda imports, paths, engine, killer: analyse_ranks(paths, NAMES, engine, killer),
+    "comparison": lambda imports, paths, engine, killer: compare_ranks(paths, paths[::-1], engine, killer),
+    "summary": lambda imports, paths, engine, killer: summarise_job(
+        paths, "dask", scheduler=engine.scheduler, progress=killer
+    ),
+}
+
+
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing(tmp_path):
+@pytest.mark.parametrize("work", WORK_ON_RANKS.values(), ids=WORK_ON_RANKS)
+def test_a_killed_worker_loses_nothing(work, tmp_path):
     distributed = pytest.importorskip("distributed")
     imports = write_traces(tmp_path, 4, 6_000)
     paths = [each.profile for each in imports]
+    import_ranks(imports, HERE)
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        engine = Engine("dask", scheduler=cluster.scheduler_address)
-        for work in (
-            lambda killer: import_ranks(imports, engine, force=True, progress=killer),
-            lambda killer: analyse_ranks(paths, NAMES, engine, killer),
-            lambda killer: compare_ranks(paths, paths[::-1], engine, killer),
-            lambda killer: summarise_job(paths, "dask", scheduler=engine.scheduler, progress=killer),
-        ):
-            killer = Killer(client)
-            undisturbed, disturbed = work(None), work(killer)
-            assert killer.killed
-            assert disturbed == undisturbed
-            client.wait_for_workers(2)
+        engine, killer = Engine("dask", scheduler=cluster.scheduler_address), Killer(client)
+        undisturbed, disturbed = work(imports, paths, engine, None), work(imports, paths, engine, killer)
+        assert killer.killed
+        assert disturbed == undisturbed
     assert not list(tmp_path.glob(".*.importing"))
 
 
