@@ -44,7 +44,7 @@ Each is (executable id, [(buffer, offset), ...] of its tensor arguments, [(buffe
 strides, needed), ...] of its results). Equal buffer numbers mean shared memory, -1 the host's; `needed` says
 whether anybody can still read it. Fewer than two: they are better off alone."""
 
-SampledStackCallback: TypeAlias = Callable[[int, list[tuple[CodeType, int, int]]], None]
+SampledFrameCallback: TypeAlias = Callable[[CodeType, int, tuple[int, int, int, int], bool], str]
 """(number of a stack, (code, offset of the instruction in bytes, line) of its frames, innermost first)."""
 
 EagerFusion: TypeAlias = Literal["off", "auto", "on"]
@@ -236,19 +236,29 @@ def wall_now_ns() -> int:
 
 
 def start_sampling(
-    define: SampledStackCallback, file: int, *, main_thread: int, interval_ns: int, always: bool = False
+    describe: SampledFrameCallback,
+    file: int,
+    stacks_file: int,
+    *,
+    main_thread: int,
+    interval_ns: int,
+    always: bool = False,
 ) -> None:
     """Writes what each thread is doing, at a rate that takes at most 2 % of the host's time.
 
     Args:
-        define: Called outside virtual time, in a thread of the sampler's, for each stack that is new. It must
-            not take a lock that Python code may hold.
+        describe: What the line of a stack says of a frame, from its code, the offset of its instruction in
+            bytes, the first and last line and column of what it evaluates (all but the line 0 where it is not
+            asked for what the innermost frame has), and whether it is asked for that. Called outside virtual
+            time, mostly in a thread of the sampler's, for each frame that is new. It must not take a lock
+            that Python code may hold.
         file: Where the records go, as `neuron_tools.records.host_samples` has them.
+        stacks_file: Where a line of JSON goes for each stack that is new.
         main_thread: What `threading.get_ident` gives in the main thread.
         interval_ns: Wall time between two looks.
         always: Look where virtual time does not pass, too.
     """
-    core().start_sampling(define, file, main_thread, interval_ns, always)
+    core().start_sampling(describe, file, stacks_file, main_thread, interval_ns, always)
 
 
 def stop_sampling() -> None:

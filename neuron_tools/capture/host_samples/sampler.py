@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from neuron_tools.capture.host_samples.stack_table import StackTable
+from neuron_tools.capture.host_samples.frame_text import describe_frame
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device import native
 from neuron_tools.records.host_samples import SAMPLES_FILE, STACKS_FILE
@@ -38,8 +38,7 @@ class HostSampler:
     def __init__(self, directory: Path, child: int = 0) -> None:
         self._directory = directory
         self._child = child
-        self._file = _append_to(directory / _named(SAMPLES_FILE, child))
-        self._stacks = StackTable(_append_to(directory / _named(STACKS_FILE, child)))
+        self._files = [_append_to(directory / _named(file, child)) for file in (SAMPLES_FILE, STACKS_FILE)]
         self._main = threading.main_thread().ident or 0
         self._collection_ns = 0
         self._switch_s = sys.getswitchinterval()
@@ -54,7 +53,7 @@ class HostSampler:
         gc.callbacks.append(self._collected)
         untraced(self._collected)
         native.start_sampling(
-            untraced(self._stacks.define), self._file, main_thread=self._main, interval_ns=INTERVAL_NS,
+            untraced(describe_frame), *self._files, main_thread=self._main, interval_ns=INTERVAL_NS,
             always=bool(self._child),
         )  # fmt: skip
 
@@ -79,10 +78,8 @@ class HostSampler:
         sys.setswitchinterval(self._switch_s)
         with suppress(ValueError):
             gc.callbacks.remove(self._collected)
-        self._stacks.close()
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
+        while self._files:
+            os.close(self._files.pop())
 
     def _collected(self, phase: str, details: dict[str, Any]) -> None:
         """Garbage was collected: told by the collector, before and after."""

@@ -1,7 +1,8 @@
 // Writes, at a steady rate of wall time, what the host's threads are doing where virtual time passes.
 //
-// A thread of its own takes the GIL and looks. It has it after Python's switch interval at the latest, wherever the
-// program is then: the shorter that is, the fewer samples fall on the next line that gives the GIL away by itself.
+// Where the main thread has the GIL it looks itself, when a thread of the sampler's asks it to. Elsewhere that thread
+// takes the GIL and looks. It has it after Python's switch interval at the latest, wherever the program is then:
+// the shorter that is, the fewer samples fall on the next line that gives the GIL away by itself.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,11 @@ using PyObject = _object;
 namespace neuron {
 
 struct Sampling {
-  // Called as `define(number, [(code, offset in bytes, line), ...])`, innermost first, for each stack that is new.
-  PyObject* define;
+  // Called as `describe(code, offset in bytes, (line, last line, column, last column), is innermost)` for each frame
+  // that is new, alone and as the innermost one of a stack: what the file of stacks says of it.
+  PyObject* describe;
   int file;                   // where the records go; stays the caller's
+  int stacks_file;            // where a line goes for each stack that is new; stays the caller's
   unsigned long main_thread;  // as `threading.get_ident` gives it
   int64_t interval_ns;        // longer where looking costs more than 2 % of the time
   bool always;                // look where virtual time does not pass, too

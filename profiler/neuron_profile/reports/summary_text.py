@@ -243,10 +243,10 @@ def verdict_text(occupancy: Occupancy) -> str:
         )
     if occupancy.bound is Bound.HOST:
         return (
-            f"Host-bound: the device waited for the host {idle} {when}; dispatch less often "
+            f"Host-bound: the device was idle {idle} {when}; dispatch less often "
             f"({remedy}) or make the Python between operations faster."
         )
-    return f"Partly host-bound: the device was busy {busy} {when} and waited for the host {idle}."
+    return f"Partly host-bound: the device was busy {busy} {when} and idle {idle}."
 
 
 def engine_bars(engines: Iterable[EngineUse]) -> RenderableType:

@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -103,3 +105,35 @@ def test_what_is_stopped_writes_no_more(tmp_path):
     before = len(Samples(tmp_path).records())
     collect_something()
     assert len(Samples(tmp_path).records()) == before
+
+
+def test_a_main_thread_that_waits_is_met(samples):
+    end = time.monotonic() + PATIENCE_S
+    while len(samples.of(SampleKind.THREAD, "_that_waits_is_met")) < ENOUGH and time.monotonic() < end:
+        time.sleep(0.2)
+    waits = [record for record in samples.of(SampleKind.THREAD, "_that_waits_is_met") if record["blocked"]]
+    assert waits
+
+
+ENDED_AT_ONCE = """
+import os, sys, time
+from pathlib import Path
+import torch
+from neuron_tools.capture.host_samples.sampler import HostSampler
+
+def deep(levels):
+    return deep(levels - 1) if levels else sum(range(2000))
+
+HostSampler(Path(sys.argv[1]), child=1).start()
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    deep(int(time.monotonic() * 1000) % 90)
+os._exit(0)
+"""
+
+
+def test_whatever_ends_the_process_no_record_names_an_unknown_stack(tmp_path):
+    subprocess.run([sys.executable, "-c", ENDED_AT_ONCE, str(tmp_path)], check=True)
+    samples = Samples(tmp_path)
+    assert len(samples.records()) > ENOUGH
+    assert set(samples.records()["stack"].tolist()) <= set(samples.stacks())

@@ -37,7 +37,7 @@ HBM traffic  2.05 kB read, 0 B written
 Host copies  4.10 kB to the device in 1 copy, 4 B back in 1
 Peak memory  5.00 kB, reached after 20 ns
 
-Partly host-bound: the device was busy 66.7 % of the time and waited for the host 33.3 %.
+Partly host-bound: the device was busy 66.7 % of the time and idle 33.3 %.
 
 Engine                              Active   Of device time   Of all time
 ─────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,7 @@ def test_a_whole_profile_carries_no_notice(make_profile) -> None:
     [
         (95, "Device-bound: the device was busy 95.0 % of the time after the first step;"),
         (75, "Partly host-bound: the device was busy 75.0 % of the time after the first step"),
-        (10, "Host-bound: the device waited for the host 90.0 % of the time after the first step;"),
+        (10, "Host-bound: the device was idle 90.0 % of the time after the first step;"),
     ],
 )
 def test_the_sentence_says_what_the_program_waits_for(steady_ns: int, start: str) -> None:
