@@ -30,7 +30,7 @@ constexpr int64_t kFreeWithin = 100'000;  // taking a lock that nobody has is qu
 constexpr double kWorkForCost = 100;      // each look is paid for by so many times its cost of the program's work
 constexpr double kPaidIn = 4;           // pauses: one that comes after many new stacks would be blind for long
 constexpr double kLeastShare = 0.1;       // of the time in which a program is taken to work: it may wait, and is looked at
-constexpr int64_t kLongestInterval = 1'000'000'000;
+constexpr int64_t kLongestInterval = 40'000'000;  // whatever it costs, what comes next must not go unseen
 constexpr size_t kMostFrames = 160;
 constexpr std::chrono::microseconds kSoon{500};  // the main thread has looked by then, if it still runs Python code
 constexpr int kMostUnwritten = 8;                // looks, of which a process that is killed loses the stacks
@@ -308,7 +308,7 @@ class HostSampler {
     while (!stopping_) {
       owed_ns += static_cast<double>(cost_ns) * kWorkForCost / working.since_last();
       const int64_t pause_ns = std::clamp(static_cast<int64_t>(owed_ns / kPaidIn), interval_ns_, kLongestInterval);
-      owed_ns = std::max(0.0, owed_ns - static_cast<double>(pause_ns));
+      owed_ns = std::clamp(owed_ns - static_cast<double>(pause_ns), 0.0, kPaidIn * kLongestInterval);
       cost_ns = 0;
       wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
       if (stopping_ || (!always_ && !host_clock_runs())) {

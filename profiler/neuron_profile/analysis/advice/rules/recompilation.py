@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
@@ -15,6 +16,8 @@ MINIMUM_COMPILATIONS = 3
 MINIMUM_SPREAD = 0.5  # of the program's time: what is compiled while a program sets itself up is no fault
 OF_JAX = "jit_"
 """How JAX's names of what it compiles begin."""
+OF_XLA = re.compile(r"step_(.+:\d+)")
+"""What the steps of PyTorch/XLA are called: by the place that asks for their values."""
 _WINDOW = "SELECT max(execution_end_ts) - min(execution_start_ts) AS window_ns FROM ExecutionInfo"
 _STACK = """
 SELECT stack_frame_ids AS leaf, source_file AS file, source_line AS line, count(*) AS calls
@@ -76,9 +79,8 @@ def _finding(context: Context, graphs: Graphs, others: Sequence[Graphs], total_n
     times = [[graph.compile_ns for graph in each] for each in (graphs, *others)]
     return Finding(
         "recompilation",
-        f"{name} is compiled {len(graphs)} times, each for other shapes or constants",
-        "Give it inputs of the same shapes, types and Python values: pad to a few sizes, mark "
-        "sizes dynamic (torch.compile(dynamic=True)), pass changing numbers as tensors.",
+        f"{_called(name)} is compiled {len(graphs)} times, each for other shapes or constants",
+        _remedy(name),
         _calling_line(context, graphs[0].name) or Place(operation=name),
         gain_ns=sum(sum(each) - max(each) for each in times),
         device_gain_ns=0,
@@ -90,6 +92,19 @@ def _finding(context: Context, graphs: Graphs, others: Sequence[Graphs], total_n
             "estimated": any(graph.estimated for graph in graphs),
             **({"operations": sorted(each[0].function for each in others)} if others else {}),
         },
+    )
+
+
+def _called(function: str) -> str:
+    step = OF_XLA.fullmatch(function)
+    return f"The step at {step[1]}" if step else function
+
+
+def _remedy(function: str) -> str:
+    sizes = "" if OF_XLA.fullmatch(function) else "mark sizes dynamic (torch.compile(dynamic=True)), "
+    return (
+        "Give it inputs of the same shapes, types and Python values: pad to a few sizes, "
+        f"{sizes}pass changing numbers as tensors."
     )
 
 
