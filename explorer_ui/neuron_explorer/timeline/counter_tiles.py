@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.dtypes import numpy_dtype
 from neuron_tools.profile.timeline.track import Track
 
 SCHEMA = pa.schema(
@@ -97,7 +98,7 @@ def counter_batch(parts: list[Rows]) -> pa.RecordBatch:
         "tile": tile
     }
     arrays = [
-        pa.array(np.concatenate(columns[field.name]).astype(field.type.to_pandas_dtype()), field.type)
+        pa.array(np.concatenate(columns[field.name]).astype(numpy_dtype(field.type)), field.type)
         for field in SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

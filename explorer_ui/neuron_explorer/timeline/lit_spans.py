@@ -15,6 +15,7 @@ from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, TileRan
 from neuron_explorer.timeline.span_tiles import SCHEMA
 from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns, sources_of
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.dtypes import numpy_dtype
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 
 MOST_SPANS = 8_000_000
@@ -262,7 +263,7 @@ def _batch(parts: list[Columns]) -> pa.RecordBatch:
     none = [np.zeros(0)] * len(names)
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)] if parts else none
     arrays: dict[str, Any] = {
-        name: pa.array(values.astype(SCHEMA.field(name).type.to_pandas_dtype()), SCHEMA.field(name).type)
+        name: pa.array(values.astype(numpy_dtype(SCHEMA.field(name).type)), SCHEMA.field(name).type)
         for name, values in zip(names, joined, strict=True)
     }
     rows = len(joined[0])

@@ -9,6 +9,7 @@ import pyarrow as pa
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_explorer.timeline.span_tiles import SCHEMA
 from neuron_profile.analysis.time.pieces import Pieces
+from neuron_tools.profile.timeline.dtypes import numpy_dtype
 
 Columns = dict[str, npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 
@@ -46,7 +47,7 @@ def piece_batch(
     fixed = {"tile": number, "track": place, "depth": depth}
     every = columns | {name: np.full(count, value) for name, value in fixed.items()}
     arrays = {
-        field.name: pa.array(every[field.name].astype(field.type.to_pandas_dtype()), field.type)
+        field.name: pa.array(every[field.name].astype(numpy_dtype(field.type)), field.type)
         for field in SCHEMA
         if field.name != "name"
     }

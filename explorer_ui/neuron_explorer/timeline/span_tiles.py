@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.dtypes import numpy_dtype
 
 SCHEMA = pa.schema(
     [
@@ -99,7 +100,7 @@ def _rows(drawn: pa.RecordBatch, tiles: TileRange, origin_ns: int) -> pa.RecordB
     names = drawn.column("span_name")
     codes = names.indices.to_numpy()[runs.first][order]
     arrays = [
-        pa.array(np.asarray(values)[order].astype(field.type.to_pandas_dtype()), field.type)
+        pa.array(np.asarray(values)[order].astype(numpy_dtype(field.type)), field.type)
         for field, values in zip(
             (field for field in SCHEMA if field.name != "name"),
             (tile, column["track"], column["depth"], start, duration, runs.count, busy, is_bucket,

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from neuron_tools.profile.timeline.blob import Blob, mapped_bytes
 from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
+from neuron_tools.profile.timeline.dtypes import numpy_dtype
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import pixel_edges
@@ -180,7 +181,7 @@ class TimelineIndex:
         arrays = [
             self._named(np.concatenate(parts) if parts else np.zeros(0, np.int64))
             if pa.types.is_dictionary(field.type)
-            else pa.array(_as(parts, field.type.to_pandas_dtype()), field.type)
+            else pa.array(_as(parts, numpy_dtype(field.type)), field.type)
             for field, parts in zip(schema, columns, strict=True)
         ]
         metadata = {"start_ns": str(start_ns), "end_ns": str(end_ns), "pixels": str(pixels)}

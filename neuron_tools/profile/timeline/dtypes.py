@@ -1,0 +1,21 @@
+"""NumPy's types of Arrow's, without pandas: `DataType.to_pandas_dtype` imports it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
+    """The type that NumPy has for the values of a column.
+
+    Args:
+        kind: A type of numbers or of truth values.
+
+    Returns:
+        Its counterpart.
+    """
+    dtype: np.dtype[Any] = pa.array([], kind).to_numpy(zero_copy_only=False).dtype
+    return dtype
