@@ -28,12 +28,9 @@ namespace {
 
 constexpr int64_t kFreeWithin = 100'000;  // taking a lock that nobody has is quicker than this
 constexpr double kWorkForCost = 100;      // each look is paid for by so many times its cost of the program's work
-constexpr double kPaidIn = 4;           // pauses: one that comes after many new stacks would be blind for long
 constexpr double kLeastShare = 0.1;       // of the time in which a program is taken to work: it may wait, and is looked at
-constexpr int64_t kLongestInterval = 40'000'000;  // whatever it costs, what comes next must not go unseen
+constexpr int64_t kLongestInterval = 1'000'000'000;
 constexpr size_t kMostFrames = 160;
-constexpr std::chrono::microseconds kSoon{500};  // the main thread has looked by then, if it still runs Python code
-constexpr int kMostUnwritten = 8;                // looks, of which a process that is killed loses the stacks
 
 int64_t read_clock_ns(clockid_t clock) {
   timespec now{};
@@ -44,24 +41,6 @@ int64_t read_clock_ns(clockid_t clock) {
 // Processor time of the calling thread: what a loaded machine keeps it waiting for is no cost.
 int64_t thread_time_ns() {
   return read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-// Whether a thread has the GIL, asked by another without it.
-bool has_gil(const PyThreadState* thread) {
-#if PY_VERSION_HEX >= 0x030C0000
-  return thread->_status.active != 0;
-#else
-  return _PyThreadState_UncheckedGet() == thread;
-#endif
-}
-
-// The state of a thread that runs Python code; null where there is none. Needs the GIL.
-PyThreadState* state_of(unsigned long thread) {
-  PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(PyThreadState_Get()));
-  while (state != nullptr && state->thread_id != thread) {
-    state = PyThreadState_Next(state);
-  }
-  return state;
 }
 
 // The part of the time since it was last asked in which the process had a processor: little on a loaded machine, where
@@ -182,10 +161,6 @@ class SampleNumbers {
     return is_main(thread) ? 0 : threads_.try_emplace(thread, static_cast<uint32_t>(threads_.size() + 1)).first->second;
   }
 
-  bool has_new() const {
-    return !undefined_.empty();
-  }
-
   // Writes what the new stacks are. Calls Python, which may let other threads run.
   void define_new() {
     std::string lines;
@@ -225,7 +200,6 @@ class HostSampler {
         file_(sampling.file),
         interval_ns_(sampling.interval_ns),
         always_(sampling.always),
-        main_(state_of(sampling.main_thread)),
         last_host_ns_(host_now_ns()),
         last_wall_ns_(wall_now_ns()) {}
 
@@ -266,27 +240,10 @@ class HostSampler {
     record.wall_start_ns = collection.wall_start_ns;
     record.wall_end_ns = collection.wall_end_ns;
     numbers_.define_new();
-    append({record});
-  }
-
-  // For the main thread, between two instructions of Python code.
-  void look_if_asked() {
-    is_queued_ = false;
-    Asked asked = Asked::kLook;
-    if (!asked_.compare_exchange_strong(asked, Asked::kLooking)) {
-      return;
-    }
-    const int64_t begun_ns = thread_time_ns();
-    add_records(pause_host_clock(), wall_now_ns(), false);
-    resume_host_clock();
-    has_new_ = numbers_.has_new();
-    main_cost_ns_ = thread_time_ns() - begun_ns;
-    asked_ = Asked::kLooked;
+    write({record});
   }
 
  private:
-  enum class Asked : uint8_t { kNothing, kLook, kLooking, kLooked };
-
   void run() {
     const PyGILState_STATE state = PyGILState_Ensure();
     own_ = PyThreadState_Get();
@@ -294,22 +251,17 @@ class HostSampler {
     PyEval_SaveThread();
     look_repeatedly();
     PyEval_RestoreThread(own_);
-    numbers_.define_new();
-    write();
     hide_thread(false);
     PyGILState_Release(state);
   }
 
   void look_repeatedly() {
     int64_t cost_ns = 0;
-    double owed_ns = 0;
     WorkingShare working;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopping_) {
-      owed_ns += static_cast<double>(cost_ns) * kWorkForCost / working.since_last();
-      const int64_t pause_ns = std::clamp(static_cast<int64_t>(owed_ns / kPaidIn), interval_ns_, kLongestInterval);
-      owed_ns = std::clamp(owed_ns - static_cast<double>(pause_ns), 0.0, kPaidIn * kLongestInterval);
-      cost_ns = 0;
+      const double paid_ns = static_cast<double>(cost_ns) * kWorkForCost / working.since_last();
+      const int64_t pause_ns = std::clamp(static_cast<int64_t>(paid_ns), interval_ns_, kLongestInterval);
       wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
       if (stopping_ || (!always_ && !host_clock_runs())) {
         continue;
@@ -322,70 +274,38 @@ class HostSampler {
 
   // Returns what it cost.
   int64_t look() {
-    const int64_t begun_ns = thread_time_ns();
-    const bool must_define = has_new_ && ++looks_unwritten_ >= kMostUnwritten;
-    const int64_t others_ns = !must_define && main_thread_looks() ? main_cost_ns_ : look_itself();
-    if (!has_new_) {
-      write();
-    }
-    return thread_time_ns() - begun_ns + others_ns;
-  }
-
-  // Where the main thread has the GIL it is asked to look: to take it from there and give it back costs several times as
-  // much as the look. It does not answer in time where it is in a long call.
-  bool main_thread_looks() {
-    if (main_ == nullptr || !has_gil(main_)) {
-      return false;
-    }
-    asked_ = Asked::kLook;
-    if (!is_queued_.exchange(true) && Py_AddPendingCall(&HostSampler::answer, nullptr) != 0) {
-      is_queued_ = false;
-    }
-    std::this_thread::sleep_for(kSoon);
-    Asked asked = Asked::kLook;
-    if (asked_.compare_exchange_strong(asked, Asked::kNothing)) {
-      return false;
-    }
-    while (asked_ != Asked::kLooked) {
-      std::this_thread::sleep_for(kSoon);
-    }
-    return true;
-  }
-
-  static int answer(void*);
-
-  // Returns what it cost another thread to hand the GIL over: as much as to take it.
-  int64_t look_itself() {
-    const int64_t asked_ns = wall_now_ns(), begun_ns = thread_time_ns();
+    const int64_t asked_ns = wall_now_ns();
     PyEval_RestoreThread(own_);
-    const int64_t taken_ns = thread_time_ns();
     const int64_t host_ns = pause_host_clock();
     const int64_t wall_ns = wall_now_ns();
-    add_records(host_ns, wall_ns, wall_ns - asked_ns < kFreeWithin);
+    const int64_t begun_ns = thread_time_ns();
+    const auto records = records_until(host_ns, wall_ns, wall_ns - asked_ns < kFreeWithin);
     numbers_.define_new();
-    has_new_ = false;
     resume_host_clock();
     PyEval_SaveThread();
-    return taken_ns - begun_ns;
+    write(records);
+    return thread_time_ns() - begun_ns;
   }
 
   // Nothing in here lets another thread run. Where nobody had the GIL, all threads wait.
-  void add_records(int64_t host_ns, int64_t wall_ns, bool was_free) {
+  std::vector<Record> records_until(int64_t host_ns, int64_t wall_ns, bool was_free) {
+    std::vector<Record> records;
     ++tick_;
     PyThreadState* thread = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own_));
     for (; thread != nullptr; thread = PyThreadState_Next(thread)) {
       const RawStack stack = thread == own_ ? RawStack() : walk_frames(thread, kMostFrames);
       if (!stack.empty()) {
-        records_.push_back(new_record(Kind::kThread, thread->thread_id, stack));
-        records_.back().blocked = was_free;
-        records_.back().start_ns = last_host_ns_;
-        records_.back().end_ns = host_ns;
-        records_.back().wall_start_ns = last_wall_ns_;
-        records_.back().wall_end_ns = wall_ns;
+        records.push_back(new_record(Kind::kThread, thread->thread_id, stack));
+        records.back().blocked = was_free;
+        records.back().start_ns = last_host_ns_;
+        records.back().end_ns = host_ns;
+        records.back().wall_start_ns = last_wall_ns_;
+        records.back().wall_end_ns = wall_ns;
       }
     }
     last_host_ns_ = host_ns;
     last_wall_ns_ = wall_ns;
+    return records;
   }
 
   Record new_record(Kind kind, unsigned long thread, const RawStack& stack) {
@@ -398,14 +318,8 @@ class HostSampler {
     return record;
   }
 
-  // What the looks until now found: all stacks that it names have been written. A full disk loses samples and no more.
-  void write() {
-    append(records_);
-    records_.clear();
-    looks_unwritten_ = 0;
-  }
-
-  void append(const std::vector<Record>& records) const {
+  // A full disk loses samples and no more.
+  void write(const std::vector<Record>& records) const {
     const ssize_t written = ::write(file_, records.data(), records.size() * sizeof(Record));
     (void)written;
   }
@@ -414,16 +328,9 @@ class HostSampler {
   const int file_;
   const int64_t interval_ns_;
   const bool always_;
-  const PyThreadState* const main_;  // lives as long as Python does
   int64_t last_host_ns_;
   int64_t last_wall_ns_;
   uint32_t tick_ = 0;
-  std::vector<Record> records_;    // not written yet; of the thread that looks
-  bool has_new_ = false;           // some of their stacks have no text yet
-  int looks_unwritten_ = 0;
-  std::atomic<Asked> asked_{Asked::kNothing};
-  std::atomic<bool> is_queued_{false};  // a call that the main thread makes sooner or later
-  int64_t main_cost_ns_ = 0;
   PyThreadState* own_ = nullptr;
   std::thread thread_;
   std::mutex mutex_;  // never held while waiting for the GIL
@@ -432,13 +339,6 @@ class HostSampler {
 };
 
 std::atomic<HostSampler*> sampler{nullptr};
-
-int HostSampler::answer(void*) {
-  if (HostSampler* running = sampler; running != nullptr) {
-    running->look_if_asked();
-  }
-  return 0;
-}
 
 }  // namespace
 

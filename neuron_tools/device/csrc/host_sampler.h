@@ -1,8 +1,7 @@
 // Writes, at a steady rate of wall time, what the host's threads are doing where virtual time passes.
 //
-// Where the main thread has the GIL it looks itself, when a thread of the sampler's asks it to. Elsewhere that thread
-// takes the GIL and looks. It has it after Python's switch interval at the latest, wherever the program is then:
-// the shorter that is, the fewer samples fall on the next line that gives the GIL away by itself.
+// A thread of its own takes the GIL and looks. It has it after Python's switch interval at the latest, wherever the
+// program is then: the shorter that is, the fewer samples fall on the next line that gives the GIL away by itself.
 #pragma once
 
 #include <cstdint>
