@@ -45,7 +45,8 @@ strides, needed), ...] of its results). Equal buffer numbers mean shared memory,
 whether anybody can still read it. Fewer than two: they are better off alone."""
 
 SampledFrameCallback: TypeAlias = Callable[[CodeType, int, tuple[int, int, int, int], bool], str]
-"""(number of a stack, (code, offset of the instruction in bytes, line) of its frames, innermost first)."""
+"""(code, offset of the instruction in bytes, first and last line and column of what it evaluates, whether the
+frame is the innermost of a stack) -> what the file of stacks says of the frame."""
 
 EagerFusion: TypeAlias = Literal["off", "auto", "on"]
 _FUSION_MODES: dict[EagerFusion, int] = {"off": 0, "auto": 1, "on": 2}
@@ -244,14 +245,12 @@ def start_sampling(
     interval_ns: int,
     always: bool = False,
 ) -> None:
-    """Writes what each thread is doing, at a rate that takes at most 2 % of the host's time.
+    """Writes what each thread is doing, less often where a look costs over a hundredth of the program's work.
 
     Args:
-        describe: What the line of a stack says of a frame, from its code, the offset of its instruction in
-            bytes, the first and last line and column of what it evaluates (all but the line 0 where it is not
-            asked for what the innermost frame has), and whether it is asked for that. Called outside virtual
-            time, mostly in a thread of the sampler's, for each frame that is new. It must not take a lock
-            that Python code may hold.
+        describe: Gives the text of a frame. Called outside virtual time, mostly in a thread of the sampler's,
+            once for each new frame, and once more when it is the innermost of a stack; only then is more than
+            the first line known. It must not take a lock that Python code may hold.
         file: Where the records go, as `neuron_tools.records.host_samples` has them.
         stacks_file: Where a line of JSON goes for each stack that is new.
         main_thread: What `threading.get_ident` gives in the main thread.

@@ -18,7 +18,7 @@ struct Sampling {
   int file;                   // where the records go; stays the caller's
   int stacks_file;            // where a line goes for each stack that is new; stays the caller's
   unsigned long main_thread;  // as `threading.get_ident` gives it
-  int64_t interval_ns;        // longer where looking costs more than 2 % of the time
+  int64_t interval_ns;        // longer where a look costs over a hundredth of the program's work
   bool always;                // look where virtual time does not pass, too
 };
 

@@ -1,4 +1,4 @@
-"""NumPy's types of Arrow's, without pandas: `DataType.to_pandas_dtype` imports it."""
+"""NumPy's types of Arrow's, without pandas, which some releases import in `DataType.to_pandas_dtype`."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class LoopLine:
         unused: Whether nothing in its scope reads NAME.
         in_function: Whether it stands outside of loops, in a function that is called again and again; the
             lines of the loop are those of the function.
-        moved: Of a statement that moves tensors inside of an expression, how many.
+        moved: Of a statement that moves tensors inside an expression, how many.
     """
 
     line: int
@@ -97,7 +97,7 @@ def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
 
 
 def copying_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
-    """The statements in the loops of a file that move tensors inside of an expression, by line.
+    """The statements in the loops of a file that move tensors inside an expression, by line.
 
     Only where none of these tensors changes in the innermost loop. A whole assignment of a moved tensor is
     one of `loop_lines`, but in training: what comes from the host is not trained on the device.

@@ -139,17 +139,17 @@ def measure_occupancy(profile: Profile) -> Occupancy:
     low, high = profile.range_ns or (-(1 << 62), 1 << 62)
     chosen = of_first_cores(profile, "nc_idx")
     executions = _EXECUTIONS.format(low=low, high=high, stands_for_logical=chosen)
-    queries = (_DEVICE, _HOST, _READING, _GRAPHS, *([_STEADY] if profile.range_ns is None else []))
-    device, host, reads, graphs, *steady = (
-        profile.query(query.format(executions=executions, low=low, high=high)).to_pylist()[0]
-        for query in queries
-    )
+
+    def row(query: str) -> dict[str, int]:
+        found = profile.query(query.format(executions=executions, low=low, high=high))
+        return dict(found.to_pylist()[0])
+
+    device, host, reads, graphs = map(row, (_DEVICE, _HOST, _READING, _GRAPHS))
+    steady = row(_STEADY) if profile.range_ns is None else {}
     if profile.range_ns is not None:  # before the first execution and after the last is waiting, too
         device["window_ns"] = (high - low) * device["cores"]
     wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
-    numbers = {**device, **host, **graphs, "host_wait_ns": wait_ns}
-    for found in steady:
-        numbers.update(found)
+    numbers = {**device, **steady, **host, **graphs, "host_wait_ns": wait_ns}
     found = Occupancy(**{name: int(value) for name, value in numbers.items()})
     return replace(found, awaited_rank=_awaited_rank(profile, found))
 

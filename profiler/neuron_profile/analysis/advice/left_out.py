@@ -73,7 +73,7 @@ def invariant(context: Context, rule: str, kind: Kind, title: str, change: str) 
 
 
 def invariant_copies(context: Context, rule: str, title: str, change: str) -> Iterator[Finding]:
-    """A finding per line of a loop that copies the same each time inside of an expression.
+    """A finding per line of a loop that copies the same each time inside an expression.
 
     Args:
         title: With `{name}` and `{times}`.

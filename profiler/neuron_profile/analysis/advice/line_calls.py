@@ -135,7 +135,7 @@ def calls_in_loops(context: Context) -> Iterator[LineCalls]:
 
 
 def copies_in_loops(context: Context) -> Iterator[LineCalls]:
-    """The lines of loops that copied to the device inside of an expression, with these copies alone."""
+    """The lines of loops that copied to the device inside an expression, with these copies alone."""
     calls = calls_in_order(context)
     copies = (
         (place, [each for each in found if calls[each].call.is_copy])

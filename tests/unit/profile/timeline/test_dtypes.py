@@ -21,7 +21,6 @@ TYPES = {
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_it_is_what_numpy_calls_it(kind):
     assert numpy_dtype(kind) == np.dtype(TYPES[kind])
-    assert numpy_dtype(kind) == np.dtype(kind.to_pandas_dtype())
 
 
 WITHOUT_PANDAS = """
