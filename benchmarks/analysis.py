@@ -10,12 +10,9 @@ reading of the trace: HTA's parsing, our import.
 from __future__ import annotations
 
 import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,8 +20,10 @@ from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks import long_capture, synthetic_profile, training_trace
+from benchmarks.child import peer_python, run_json, run_module
 from benchmarks.figures import Figure, Peer, Target
 
+NAME = "benchmarks.analysis"
 PEER = "HTA 0.5.0"
 # HTA 0.5.0's critical path needs a pandas before 3.
 REQUIREMENTS = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
@@ -108,12 +107,12 @@ def trace_figures(folder: Path, events: int) -> list[Figure]:
     trace, short = folder / "trace.json", folder / "short.json"
     training_trace.write(trace, events)
     training_trace.write(short, SHORT_EVENTS)
-    python = peer_python()
+    python = peer_python("holistictraceanalysis-0.5.0-pandas-2", *REQUIREMENTS)
     ours, peers = [], []
     for round_ in range(ROUNDS):
-        ours.append(_child("traces", str(trace), str(short), str(folder / str(round_))))
+        ours.append(run_module(NAME, "traces", str(trace), str(short), str(folder / str(round_))))
         if python is not None and (round_ == 0 or events < EVENTS):
-            peers.append(_run([str(python), "-c", _HTA, str(trace), str(short)]))
+            peers.append(run_json([str(python), "-c", _HTA, str(trace), str(short)]))
     figures = []
     for name in BREAKDOWNS:
         seconds, cpu = _least(ours, name)
@@ -135,7 +134,7 @@ def summary_figures(folder: Path, instructions: int) -> list[Figure]:
     """Summary and advice of one long capture."""
     profile = folder / "long.nprof"
     long_capture.write(profile, instructions)
-    found = _child("summary", str(profile))
+    found = run_module(NAME, "summary", str(profile))
     seconds = found["summary"][0] + found["advice"][0]
     cpu = found["summary"][1] + found["advice"][1]
     title = f"summary and advice of {instructions:,} instructions"
@@ -169,7 +168,7 @@ def rank_figures(folder: Path, counts: tuple[int, ...], spans: int) -> list[Figu
     """Summaries of more and more ranks on a Dask cluster of two workers."""
     for number in range(DISTINCT_RANKS):
         synthetic_profile.write(folder / f"rank{number}.nprof", spans, seed=number)
-    found = _child("ranks", str(folder), ",".join(map(str, counts)))
+    found = run_module(NAME, "ranks", str(folder), ",".join(map(str, counts)))
     times = {count: found["seconds"][str(count)] for count in counts}
     most = counts[-1]
     title = f"summary of {most} ranks of {spans:,} spans"
@@ -214,32 +213,6 @@ def _agreement(ours: dict[str, Any], peer: dict[str, Any]) -> Figure:
         "the one that ended last and HTA's the one with most work, so that longer traces differ"
     )
     return Figure("difference from HTA's numbers", differences[worst], "", Target("<=", 1e-3), note=note)
-
-
-def peer_python() -> Path | None:
-    """Python of an environment with HTA, made in the user's cache when first needed; None if that fails."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = root / "neuron-tools" / "benchmarks" / "holistictraceanalysis-0.5.0-pandas-2"
-    python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            return None
-        (folder / "complete").touch()
-    return python
-
-
-def _child(*arguments: str) -> dict[str, Any]:
-    return _run([sys.executable, "-m", "benchmarks.analysis", *arguments])
-
-
-def _run(command: list[str]) -> dict[str, Any]:
-    """The last line of a command's output, which is a JSON object."""
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
 
 
 def _timed(run: Callable[[], Any]) -> tuple[Any, list[float]]:

@@ -136,7 +136,7 @@ def product_flops(module: Module) -> int:
     total = 0
     for operation in module.operations:
         if operation.opcode == "dot_general":
-            left = module.values[operation.operands[0]].type.shape
+            left = module.shape_of(operation.operands[0])
             axes = operation.attributes["dot_dimension_numbers"]["lhs_contracting_dimensions"]
             depth = int(np.prod([left[axis] for axis in axes]))
             total += 2 * depth * module.values[operation.results[0]].type.element_count

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.writer import ProfileWriter
 from neuron_tools.records.executable import Executable
-
-Ints = npt.NDArray[np.int64]
 
 
 def write_executions(

@@ -6,15 +6,15 @@ with four million it was not ready within two minutes.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -178,37 +178,12 @@ def _trace(spans: int) -> Path:
 
 @contextmanager
 def _served(profile: Path) -> Iterator[tuple[str, int]]:
-    """The address of the page Timeline, and the process that serves it."""
-    command = [sys.executable, "-m", "benchmarks.explorer", str(profile)]
+    """The address of the page Timeline, as the command prints that of the workspace, and its process."""
+    command = [sys.executable, "-m", "neuron_explorer.cli", str(profile), "--no-browser", "-p", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            yield server.stdout.readline().strip(), server.pid
+            address = next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
+            yield address.replace("/workspace?", "/timeline?"), server.pid
         finally:
             server.terminate()
-
-
-def serve(path: str) -> None:
-    """Serve a profile and print the address of its timeline."""
-    import logging
-
-    from neuron_explorer.library import ProfileLibrary, profile_id
-    from neuron_explorer.server import bind, make_guarded_server, wsgi_server
-    from neuron_tools.web_access import Access
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    with ProfileLibrary([path]) as library, bind(0) as listener:
-        access = Access("neuron-explorer", listener.getsockname()[1])
-        server = wsgi_server(make_guarded_server(library, access), listener)
-        page = f"timeline?profile={profile_id(Path(path))}&"
-        print(access.url.replace("/?", f"/{page}", 1), flush=True)
-        server.serve_forever()
-
-
-def main(arguments: Sequence[str]) -> Any:
-    """Serves the profile that the command line names."""
-    serve(arguments[0])
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

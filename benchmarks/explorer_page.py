@@ -92,11 +92,15 @@ def peak_bytes(process_id: int) -> int:
 
 def renderer(browser: Any) -> int:
     """The process of the browser's page: of its renderers the one with the most memory."""
+    return max(renderers(browser), key=_proportional_bytes)
+
+
+def renderers(browser: Any) -> list[int]:
+    """The processes of all pages of the browser."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()
-    renderers = [int(process["id"]) for process in processes if process["type"] == "renderer"]
-    return max(renderers, key=_proportional_bytes)
+    return [int(process["id"]) for process in processes if process["type"] == "renderer"]
 
 
 def cpu_s(process_id: int) -> float:

@@ -1,7 +1,8 @@
-"""Speed of NKI kernels here: tracing, values against plain NumPy, and a kernel of a million instructions."""
+"""Speed of NKI kernels here: tracing, values against NumPy, checks, a kernel of a million instructions."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time, process_time_ns
@@ -9,28 +10,34 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.figures import Figure, Peer, Target
 from neuron_tools import hardware
+from neuron_tools.arrays import Array
+from neuron_tools.nki import execution
 from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.simulator import simulate
 
-Array = npt.NDArray[Any]
 CORE = hardware.get("trn2")
 PARTITIONS, ELEMENTS = 128, 512
 REPEATS = 40
 TRACING_TARGET = Target(">=", 200_000, "python")
 VALUE_TARGET = Target("<=", 3.0)
+CHECKS_TARGET = Target("<=", 25.0)
 MILLION_TARGET = Target("<=", 60.0, "python")
 
 
 def run(quick: bool = False) -> list[Figure]:
     """All figures; `quick` measures the large kernel at a quarter of its size."""
-    return [*tracing_figures(), *value_figures(), million_figure(250_000 if quick else 1_000_000)]
+    return [
+        *tracing_figures(),
+        *value_figures(),
+        *check_figures(),
+        million_figure(250_000 if quick else 1_000_000),
+    ]
 
 
 # Tracing
@@ -189,6 +196,74 @@ def _value_figure(case: Comparison) -> Figure:
         f"value of {case.name}", ours / theirs, "x NumPy's time", VALUE_TARGET, Peer("NumPy, same tile", 1.0),
         f"{ours:.1f} us, NumPy {theirs:.1f} us",
     )  # fmt: skip
+
+
+# Checks
+
+
+def layered_kernel(x: nl.NkiTensor) -> nl.NkiTensor:
+    """Small tiles that the kernel places itself, by functions that call one another, a half on each core."""
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    rows = x.shape[0] // nl.num_programs(0) // PARTITIONS
+    for step in range(rows):
+        row = (nl.program_id(0) * rows + step) * PARTITIONS
+        for column in range(0, x.shape[1], 128):
+            _normalize(result[row : row + PARTITIONS, column : column + 128], x[row : row + PARTITIONS,
+                       column : column + 128], step % 4)  # fmt: skip
+    return result
+
+
+def _normalize(target: nl.NkiTensor, source: nl.NkiTensor, place: int) -> None:
+    tile = _placed(source.shape, place, 0)
+    nisa.dma_copy(dst=tile, src=source)
+    _scale_rows(tile, _inverse_sums(tile, place))
+    nisa.dma_copy(dst=target, src=tile)
+
+
+def _inverse_sums(tile: nl.NkiTensor, place: int) -> nl.NkiTensor:
+    squares, total = _placed(tile.shape, place, 512), _placed((PARTITIONS, 1), place, 1024)
+    nisa.tensor_tensor(dst=squares, data1=tile, data2=tile, op=nl.multiply)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=squares, axis=1)
+    nisa.activation(dst=total, op=nl.rsqrt, data=total, scale=1.0 / tile.shape[1])
+    return total
+
+
+def _scale_rows(tile: nl.NkiTensor, factor: nl.NkiTensor) -> None:
+    for start in range(0, tile.shape[1], 64):
+        part = tile[:, start : start + 64]
+        nisa.tensor_scalar(dst=part, data=part, op0=nl.multiply, operand0=factor)
+
+
+def _placed(shape: tuple[int, ...], place: int, byte: int) -> nl.NkiTensor:
+    return nl.ndarray(shape, dtype=nl.float32, buffer=nl.sbuf, address=(0, place * 2048 + byte))
+
+
+def check_figures() -> list[Figure]:
+    """What the checks of plain calls take, in turns with and without; CPU time, least of five."""
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((4096, 1024)).astype(np.float32)
+    matrix = random.standard_normal((1024, 1024)).astype(ml_dtypes.bfloat16)
+    return [
+        _check_figure("layers of small functions, two cores", Kernel(layered_kernel, core=CORE)[2], (rows,)),
+        _check_figure("tiled matmul", Kernel(matmul_kernel, core=CORE), (matrix, matrix)),
+    ]
+
+
+def _check_figure(name: str, kernel: Kernel, arguments: tuple[Array, ...]) -> Figure:
+    spent: dict[str, list[float]] = {"": [], "fast": []}
+    before = os.environ.get(execution.CHECKS)
+    try:
+        for _ in range(5):
+            for checks, times in spent.items():
+                os.environ[execution.CHECKS] = checks
+                begin = process_time()
+                execution.compute(kernel, arguments, {})
+                times.append(process_time() - begin)
+    finally:
+        os.environ.pop(execution.CHECKS) if before is None else os.environ.update({execution.CHECKS: before})
+    checked, fast = min(spent[""]), min(spent["fast"])
+    note = f"{checked:.2f} s a call with all checks, {fast:.2f} s with {execution.CHECKS}=fast"
+    return Figure(f"checks, {name}", 100 * (checked / fast - 1), "%", CHECKS_TARGET, note=note)
 
 
 # A large kernel

@@ -7,19 +7,17 @@ counted, nor is compiling or loading the scanners; compiling happens once per in
 from __future__ import annotations
 
 import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 
 from benchmarks import kineto_trace, synthetic_profile
+from benchmarks.child import peer_python, run_json, run_module
 from benchmarks.figures import Figure, Peer, Target
 
+NAME = "benchmarks.profile_formats"
 HTA = "HolisticTraceAnalysis==0.5.0"
 SPEED_TARGET, MEMORY_TARGET = Target(">=", 10), Target("<=", 0.3)
 LONG_MEMORY_TARGET = Target("<=", 2048)
@@ -59,13 +57,13 @@ def import_figures(folder: Path, events: int) -> list[Figure]:
     """Import of a torch.profiler trace, and what HTA needs to load it, in turn."""
     trace = folder / "trace.json"
     kineto_trace.write(trace, events)
-    compile_s = _child("warm", str(trace), str(folder / "warm.nprof"))["compile_s"]
-    python = hta_python()
+    compile_s = run_module(NAME, "warm", str(trace), str(folder / "warm.nprof"))["compile_s"]
+    python = peer_python(HTA.replace("==", "-").lower(), HTA)
     ours, peers = [], []
     for round_ in range(ROUNDS):
-        ours.append(_child("import", str(trace), str(folder / f"{round_}.nprof")))
+        ours.append(run_module(NAME, "import", str(trace), str(folder / f"{round_}.nprof")))
         if python is not None:
-            peers.append(_run([str(python), "-c", _LOAD_WITH_HTA, str(trace)]))
+            peers.append(run_json([str(python), "-c", _LOAD_WITH_HTA, str(trace)]))
     trace.unlink()
     seconds = min(one["wall_s"] for one in ours)
     memory = max(one["peak_bytes"] for one in ours) / MIB
@@ -96,7 +94,7 @@ def long_import_figure(folder: Path) -> Figure:
     trace = folder / "long.json"
     kineto_trace.write(trace, LONG_FILE_BYTES // EVENT_BYTES)
     size = trace.stat().st_size
-    found = _child("import", str(trace), str(folder / "long.nprof"))
+    found = run_module(NAME, "import", str(trace), str(folder / "long.nprof"))
     trace.unlink()
     note = f"{size / 1e9:.2f} GB in {found['wall_s']:.1f} s"
     return Figure(
@@ -108,7 +106,7 @@ def export_figures(folder: Path, spans: int) -> list[Figure]:
     """Perfetto export of a profile with instructions, transfers, operations and flows."""
     profile = folder / "spans.nprof"
     synthetic_profile.write(profile, spans)
-    found = _child("export", str(profile), str(folder / "spans.pftrace"))
+    found = run_module(NAME, "export", str(profile), str(folder / "spans.pftrace"))
     rate = found["slices"] / found["wall_s"]
     note = f"{found['slices']:,} slices in {found['wall_s']:.1f} s, {found['bytes'] / 1e6:.0f} MB"
     name = "Perfetto export, wall time"
@@ -136,32 +134,6 @@ def _plain_export_rate() -> float:
         end.type, end.track_uuid = protos.TrackEvent.TYPE_SLICE_END, 7
     trace.SerializeToString()
     return PEER_EXPORT_SPANS / (perf_counter() - began)
-
-
-def hta_python() -> Path | None:
-    """Python of an environment with HTA, made in the user's cache when first needed; None if that fails."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = root / "neuron-tools" / "benchmarks" / HTA.replace("==", "-").lower()
-    python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", HTA]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            return None
-        (folder / "complete").touch()
-    return python
-
-
-def _child(*arguments: str) -> dict[str, Any]:
-    return _run([sys.executable, "-m", "benchmarks.profile_formats", *arguments])
-
-
-def _run(command: list[str]) -> dict[str, Any]:
-    """The last line of a command's output, which is a JSON object."""
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
 
 
 def _import(trace: str, profile: str) -> dict[str, float]:

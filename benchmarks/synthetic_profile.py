@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
+from neuron_tools.capture.tables.instructions import COUNTER_COLUMNS
 from neuron_tools.profile.writer import ProfileWriter
 
-Ints = npt.NDArray[np.int64]
 Columns = dict[str, Any]
 
 LAYERS = 16
@@ -38,12 +38,6 @@ OPCODES = {
     "Tensor": ("LDWEIGHTS", "MATMUL"), "Vector": ("TENSOR_TENSOR", "TENSOR_SCALAR", "TENSOR_REDUCE"),
     "Scalar": ("ACTIVATE",), "GpSimd": ("IOTA", "MEMSET"), "Sync": ("DMA_TRIGGER",),
 }  # fmt: skip
-COUNTERS = (
-    "hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes", "spill_save_bytes",
-    "spill_reload_bytes", "psum_read_bytes", "psum_write_bytes", "psum_read_sbuf_write_bytes",
-    "input_queue_bytes", "output_queue_bytes", "weight_queue_bytes", "tensor_elements", "raw_flops",
-    "adjusted_flops", "tensor_elements_transpose", "flops_transpose", "adjusted_flops_transpose",
-)  # fmt: skip
 MODULES = (
     "attention/query",
     "attention/key",
@@ -186,7 +180,7 @@ def _instructions(random: np.random.Generator) -> StepTable:
         "scalar_activation_fn": ["Gelu" if name == "Scalar" else None for name in names],
         **_origin(framework),
         "stack_frame_ids": [str(1 + number % LINES) for number in framework.tolist()],
-        **{name: size[(engine + number) % 4] for number, name in enumerate(COUNTERS)},
+        **{name: size[(engine + number) % 4] for number, name in enumerate(COUNTER_COLUMNS)},
     }
     ids = {
         "id": 2000 + place,

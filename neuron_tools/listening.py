@@ -25,6 +25,13 @@ class OpenAddressError(NeuronToolsError):
     """Other machines could ask a server that has no token."""
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
 def is_loopback(name: str) -> bool:
     """Whether a name or an address means this machine only."""
     if name == "localhost":

@@ -7,6 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from aws_tutorial_models import (
+    prepare_bert_classifier,
+    prepare_resnet,
+    save_word_pieces,
+)
+
 VISION = '''
 """Stands for torchvision: random pictures of ten kinds."""
 import torch
@@ -94,9 +100,33 @@ def prepare_gpt2() -> None:
     Path("config.json").write_text(json.dumps(config))
 
 
+def prepare_sentiment() -> None:
+    """A BERT for three classes in a folder named as on the hub, and sentences that tell theirs."""
+    _save_small_bert(3)
+    Path("data").mkdir()
+    rows = [f'"{chr(97 + number % 3)} sentence {number}","{number % 3}"' for number in range(24)]
+    Path("data/train.csv").write_text("\n".join(['"text","labels"', *rows]) + "\n")
+
+
+def _save_small_bert(classes: int) -> None:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=save_word_pieces("bert-base-cased", 64), hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=64, num_labels=classes,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained("bert-base-cased")
+
+
 PREPARE: Mapping[str, Callable[[], None]] = {
     "mlp": prepare_mlp,
     "mlp_torchrun": prepare_mlp,
     "bert_pretraining": prepare_bert,
     "zero1_gpt2": prepare_gpt2,
+    "hf_bert_single": prepare_sentiment,
+    "bert_mrpc": prepare_bert_classifier,
+    "resnet50": prepare_resnet,
 }

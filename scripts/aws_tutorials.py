@@ -1,4 +1,4 @@
-"""Runs AWS's public training tutorials on the simulated device, and compares their losses with the CPU's.
+"""Runs AWS's public tutorials on the simulated device, and compares what they give with the CPU's.
 
 python scripts/aws_tutorials.py                     all whose copy and packages are there
 python scripts/aws_tutorials.py bert_pretraining    one
@@ -6,114 +6,40 @@ python scripts/aws_tutorials.py bert_pretraining    one
 `AWS_TUTORIALS` names the folder with fetched copies of AWS's repositories, such as aws-neuron-samples; this
 fetches nothing. `AWS_TUTORIALS_PACKAGES` may name a folder with a folder of Python packages for each
 tutorial, of the versions that it asks for; these go first on its path. Each runs in a folder of its own with
-small sizes and random data; the edits below concern data, model hub and sizes alone. The CPU runs the same
-script with another device.
+random weights and data; the edits (`aws_tutorial_list.py`) concern data, model hub and sizes alone. Training
+scripts run on the CPU too, with another device; those of inference run the model on the CPU themselves.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 from aws_tutorial_data import PREPARE
+from aws_tutorial_lines import LEAST, LineShares, share_at_lines
+from aws_tutorial_list import TUTORIALS, Tutorial
+from aws_tutorial_notebooks import kept_outputs, script_of
+
+from neuron_tools.arrays import Floats
 
 FOLDER, PACKAGES = "AWS_TUTORIALS", "AWS_TUTORIALS_PACKAGES"
-SAMPLES = "aws-neuron-samples/torch-neuronx/training"
 TO_CPU = (("xm.xla_device()", "torch.device('cpu')"), ("'xla'", "'cpu'"), ("group('cpu'", "group('gloo'"))
 """What makes a script of the device `xla` one of the CPU."""
 SECONDS = 900
-
-
-@dataclass(frozen=True)
-class Tutorial:
-    """One script.
-
-    Attributes:
-        source: Its folder in the fetched copies.
-        script: Its file.
-        arguments: Of its command.
-        shown: Pattern of a figure that it prints; the figures are compared.
-        edits: Text -> text in the script; data, model hub and sizes alone.
-        for_cpu: Further edits for the CPU's run.
-        cpu_arguments: Arguments of the CPU's run, where they are others.
-        launch: What starts it.
-        packages: What it imports besides PyTorch.
-        tolerance: How far figures may be apart, as a share.
-    """
-
-    source: str
-    script: str
-    shown: str
-    arguments: Sequence[str] = ()
-    edits: Mapping[str, str] = field(default_factory=dict)
-    for_cpu: Mapping[str, str] = field(default_factory=dict)
-    cpu_arguments: Sequence[str] | None = None
-    launch: Sequence[str] = ()
-    packages: Sequence[str] = ()
-    tolerance: float = 1e-4
-
-
-ONE_RANK = ("-m", "torch.distributed.run", "--nproc_per_node", "1")
-TWO_RANKS = ("-m", "torch.distributed.run", "--nproc_per_node", "2")
-_BERT = shlex.split(
-    "--data_dir data --batch_size 4 --max_steps 6 --steps_this_run 4 --warmup_steps 1 --grad_accum_usteps 2 "
-    "--lr 1e-3 --seq_len 32 --enable_fp32 --print_grad_norm --disable_dropout"
-)
-_GPT2 = shlex.split(
-    "--model_name_or_path gpt2 --load_tokenized_dataset data --config_name config.json --tokenizer_name tok "
-    "--per_device_train_batch_size 2 --max_train_steps 4 --learning_rate 0.0015 --lr_scheduler_type cosine "
-    "--gradient_checkpointing --seed 1234 --num_warmup_steps 1 --use_grad_clipping --num_train_epochs 1 "
-    "--output_dir out"
-)
-_WITHOUT_XLA = (
-    "from accelerate.logging import get_logger\n"
-    "import accelerate.state; accelerate.state.is_torch_xla_available = lambda *a, **k: False"
-)
-TUTORIALS: Mapping[str, Tutorial] = {
-    "mlp": Tutorial(f"{SAMPLES}/mnist_mlp", "train.py", r"Final loss is ([\d.]+)"),
-    "mlp_torchrun": Tutorial(
-        f"{SAMPLES}/mnist_mlp", "train_torchrun.py", r"Final loss is ([\d.]+)", launch=TWO_RANKS
-    ),
-    "bert_pretraining": Tutorial(
-        f"{SAMPLES}/dp_bert_hf_pretrain",
-        "dp_bert_large_hf_pretrain_hdf5.py",
-        r"step_loss : ([\d.]+)",
-        _BERT,
-        edits={"'bert-large-uncased'": "'model'"},
-        launch=ONE_RANK,
-        packages=("h5py", "tensorboard", "transformers", "requests"),
-    ),
-    "zero1_gpt2": Tutorial(
-        f"{SAMPLES}/zero1_gpt2",
-        "run_clm_no_trainer.py",
-        r"step_loss : ([\d.]+)",
-        (*_GPT2, "--use_zero1"),
-        edits={
-            '"n_embd": 1536': '"n_embd": 48',
-            '"n_head": 24': '"n_head": 4',
-            "50304 if": "320 if",
-            'shuffle=(os.environ.get("NEURON_EXTRACT_GRAPHS_ONLY", None) == None)': "shuffle=False",
-            "average_throughput >= 14": "average_throughput >= 0",
-        },
-        for_cpu={
-            "320 if args.use_zero1": "320 if True",
-            "if args.use_zero1:\n            model_config": "if True:\n            model_config",
-            "from accelerate.logging import get_logger": _WITHOUT_XLA,
-        },
-        cpu_arguments=_GPT2,
-        launch=ONE_RANK,
-        packages=("accelerate", "datasets", "tensorboard", "transformers", "requests"),
-    ),
-}
+PROFILE = "run.nprof"
+RANK = re.compile(r"\[\D*(\d+)\]:")
+"""What `--tee` puts before each line of a rank."""
+Figures = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -122,24 +48,53 @@ class Outcome:
 
     Attributes:
         name: Which.
-        expected: The CPU's figures.
+        expected: The CPU's figures: those of each rank, in the order in which it prints them; of
+            inference the values of each output.
         figures: The device's.
         problem: Why it did not run; empty where it did.
+        lines: How much of the device's time stands at source lines.
     """
 
     name: str
-    expected: tuple[float, ...] = ()
-    figures: tuple[float, ...] = ()
+    expected: Figures = ()
+    figures: Figures = ()
     problem: str = ""
+    lines: LineShares | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether the figures are the CPU's."""
-        pairs = list(zip(sorted(self.figures), sorted(self.expected)))
-        alike = len(self.figures) == len(self.expected) > 0
-        return alike and all(
-            abs(a - b) <= TUTORIALS[self.name].tolerance * max(abs(b), 1e-9) + 2e-4 for a, b in pairs
-        )
+        """Whether all figures are the CPU's, each in its place."""
+        if not self.expected or [*map(len, self.figures)] != [*map(len, self.expected)]:
+            return False
+        share = TUTORIALS[self.name].tolerance
+        if TUTORIALS[self.name].outputs:
+            return all(apart <= share for apart in self.apart)
+        pairs = zip(chain(*self.figures), chain(*self.expected))
+        return all(abs(a - b) <= share * max(abs(b), 1e-9) + 2e-4 for a, b in pairs)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether nearly all of the device's time stands at source lines."""
+        return self.lines is not None and self.lines.lines >= LEAST
+
+    @property
+    def apart(self) -> list[float]:
+        """How far the values of each output are apart at most, as a share of the CPU's largest."""
+        return [
+            float(np.max(np.abs(np.subtract(device, cpu))) / np.max(np.abs(cpu)))
+            for device, cpu in zip(self.figures, self.expected)
+        ]
+
+    def __str__(self) -> str:
+        """What was compared, in a line."""
+        return self.problem or "; ".join(filter(None, (self._compared(), str(self.lines or ""))))
+
+    def _compared(self) -> str:
+        if not TUTORIALS[self.name].outputs:
+            return f"device {self.figures}, CPU {self.expected}"
+        sizes = ", ".join(str(len(values)) for values in self.expected)
+        shares = ", ".join(f"{apart:.1e}" for apart in self.apart)
+        return f"outputs of {sizes} values are apart by at most {shares} of the largest"
 
 
 def missing(name: str) -> str:
@@ -155,49 +110,94 @@ def missing(name: str) -> str:
 
 
 def run_tutorial(name: str) -> Outcome:
-    """Run a tutorial on the CPU and on the device."""
+    """Run a tutorial on the device, and on the CPU where it does not do so itself."""
+    tutorial = TUTORIALS[name]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "tutorial"
-        tutorial = TUTORIALS[name]
         shutil.copytree(Path(os.environ[FOLDER]) / tutorial.source, folder)
-        _edit(folder / tutorial.script, tutorial)
-        found = []
-        for command in (
-            [__file__, "--prepare", name],
-            [*tutorial.launch, f"cpu_{tutorial.script}", *(tutorial.cpu_arguments or tutorial.arguments)],
-            ["-m", "neuron_tools", "--target", "trn1", *_started(tutorial), *tutorial.arguments],
-        ):
+        script = _write_scripts(folder, tutorial)
+        printed = []
+        for command in _commands(name, script):
             ended = _run(name, command, folder)
             if ended.returncode:
                 return Outcome(name, problem=_last_line(ended))
-            found.append(tuple(map(float, re.findall(tutorial.shown, ended.stdout + ended.stderr))))
-        return Outcome(name, found[1], found[2])
+            printed.append(f"{ended.stdout}\n{ended.stderr}")
+        cpu, device = _figures(tutorial, folder, printed)
+        return Outcome(name, cpu, device, lines=share_at_lines(folder / PROFILE, folder))
 
 
-def _started(tutorial: Tutorial) -> list[str]:
-    return [*tutorial.launch, tutorial.script]
+def _figures(tutorial: Tutorial, folder: Path, printed: Sequence[str]) -> tuple[Figures, Figures]:
+    """What the CPU gave, and the device."""
+    if not tutorial.outputs:
+        return figures_in(printed[1], tutorial.shown), figures_in(printed[2], tutorial.shown)
+    device, cpu = kept_outputs(folder)
+    return _as_figures(cpu), _as_figures(device)
 
 
-def _edit(script: Path, tutorial: Tutorial) -> None:
-    """Edit the script, and write the CPU's beside it."""
-    text = script.read_text(encoding="utf-8")
+def _commands(name: str, script: str) -> Iterable[Sequence[str]]:
+    """What is run in turn: data, the CPU's run where the tutorial needs one, the device's."""
+    tutorial = TUTORIALS[name]
+    yield [__file__, "--prepare", name]
+    if tutorial.shown:
+        arguments = tutorial.arguments if tutorial.cpu_arguments is None else tutorial.cpu_arguments
+        yield [*tutorial.launch, _cpu_script(script), *arguments]
+    capture = ["-m", "neuron_profile.cli", "capture", "--target", tutorial.target, "-o", PROFILE, "--"]
+    program = [sys.executable, *tutorial.launch, script, *tutorial.arguments]
+    yield [*capture, *program]
+
+
+def _as_figures(outputs: Iterable[Floats]) -> Figures:
+    return tuple(tuple(values.tolist()) for values in outputs)
+
+
+def figures_in(output: str, shown: str) -> Figures:
+    """The figures that ranks print: their lines come in any order, those of one rank in its own.
+
+    Args:
+        output: Of all ranks, each line after its rank's name; lines without one are rank 0's.
+        shown: Pattern of a figure.
+
+    Returns:
+        The figures of each rank, by rank; none for a rank that prints none before one that does.
+    """
+    of_ranks: dict[int, list[float]] = {}
+    for line in output.splitlines():
+        rank = RANK.match(line)
+        for figure in re.findall(shown, line):
+            of_ranks.setdefault(int(rank[1]) if rank else 0, []).append(float(figure))
+    return tuple(tuple(of_ranks.get(rank, ())) for rank in range(max(of_ranks, default=-1) + 1))
+
+
+def _write_scripts(folder: Path, tutorial: Tutorial) -> str:
+    """Edit the script, and write the CPU's beside it; returns its name."""
+    file = folder / tutorial.script
+    is_notebook = file.suffix == ".ipynb"
+    text = script_of(file, tutorial.outputs) if is_notebook else file.read_text(encoding="utf-8")
     for old, new in tutorial.edits.items():
         if old not in text:
-            raise ValueError(f"{script.name} does not have {old!r}: the edits are for another version of it.")
+            raise ValueError(f"{file.name} does not have {old!r}: the edits are for another version of it.")
         text = text.replace(old, new)
+    script = file.with_suffix(".py")
     script.write_text(text, encoding="utf-8")
     for old, new in (*tutorial.for_cpu.items(), *TO_CPU):
         text = text.replace(old, new)
-    script.with_name(f"cpu_{script.name}").write_text(text, encoding="utf-8")
+    (folder / _cpu_script(tutorial.script)).write_text(text, encoding="utf-8")
+    return str(script.relative_to(folder))
+
+
+def _cpu_script(script: str) -> str:
+    return str(Path(script).with_name(f"cpu_{Path(script).stem}.py"))
 
 
 def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     own = _packages(name)
-    path = [str(folder), *([str(own)] if own else []), os.environ.get("PYTHONPATH", "")]
+    scripts = str(Path(__file__).parent)
+    path = [str(folder), *([str(own)] if own else []), os.environ.get("PYTHONPATH", ""), scripts]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "HF_HUB_OFFLINE": "1",
+        "TORCH_HOME": str(folder / "torch_home"),
         "NEURON_TOOLS_AWS_NAMES": "1",
     }
     return subprocess.run(
@@ -228,9 +228,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name}: not run: {reason}")
             continue
         outcome = run_tutorial(name)
-        failures += not outcome.passed
-        told = outcome.problem or f"device {outcome.figures}, CPU {outcome.expected}"
-        print(f"{name}: {'passed' if outcome.passed else 'FAILED'}: {told}", flush=True)
+        holds = outcome.passed and outcome.has_lines
+        failures += not holds
+        print(f"{name}: {'passed' if holds else 'FAILED'}: {outcome}", flush=True)
     return int(failures > 0)
 
 

@@ -32,7 +32,7 @@ CHAPTERS = {
     "Profiles": "explorer timeline advice advice-scoreboard tune agents look-back distributed import-export "
     "public-traces compiled-artifacts vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
-    "Reference": "commands python-api profile-format operators nki models plugins",
+    "Reference": "commands python-api profile-format operators nki public-kernels models plugins",
     "How it works": "architecture walks hardware compiler fidelity fidelity-rows security",
     "Project": "compatibility compared traces-compared changes contributing reporting",
 }

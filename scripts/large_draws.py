@@ -13,9 +13,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from neuron_tools.arrays import Array
 
 SMALLEST_BYTES = 1 << 28
 """Smaller arrays are drawn as always."""

@@ -1,10 +1,12 @@
-"""Run the tests of a fetched checkout of nki-library on the simulated device and print a scoreboard.
+"""Run the kernels of a fetched public checkout on the simulated device and print a scoreboard.
 
     NEURON_TOOLS_PUBLIC_CODE=~/public python scripts/public_kernels.py --sample 100 --seed 1
+    NEURON_TOOLS_PUBLIC_CODE=~/public python scripts/public_kernels.py --suite aws-neuron-sdk --sample 0
 
-The folder holds checkouts under their names (`nki-library`). Cases are collected once per platform and
-sampled with the seed; each has a time and a memory limit. Results go to `--results` line by line, so that a
-run that was stopped goes on where it ended. pytest and the library's own test requirements must be installed.
+The folder holds checkouts under their names; `public_suites` tells what of each is run. Cases are collected
+once per platform and sampled with the seed; each has a time and a memory limit. Results go to `--results`
+line by line, so that a run that was stopped goes on where it ended. pytest and the checkout's own test
+requirements must be installed.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import public_kernels_plugin as plugin
+import public_programs
+from public_suites import SUITES, Suite
 
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "NEURON_TOOLS_PUBLIC_CODE"
-_SEED = "0"  # of the library's own choice of parameters
 _HOST_MEMORY, _HOST_GIB = "TEST_ATTN_BLK_TKG_MAX_MEMORY_GB", 20
 """The library's variable for a host's memory, beyond which it skips cases, and its default."""
 
@@ -37,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 where no case failed that the library does not expect to, 1 otherwise, 2 where there is no checkout.
     """
     options = _options().parse_args(arguments)
-    checkout = Path(os.environ.get(VARIABLE, "")).expanduser() / "nki-library"
+    checkout = Path(os.environ.get(VARIABLE, "")).expanduser() / (options.checkout or options.suite)
     if VARIABLE not in os.environ or not checkout.is_dir():
-        print(f"{checkout} does not exist; set {VARIABLE} to the folder that holds the checkout nki-library.")
+        print(f"{checkout} does not exist; set {VARIABLE} to the folder that holds it.")
         return 2
     options.results.mkdir(parents=True, exist_ok=True)
     rows: dict[str, dict[str, object]] = {}
-    for platform in options.platform:
+    for platform in [SUITES[options.suite].target] if SUITES[options.suite].target else options.platform:
         cases = _sample(checkout, platform, options)
         rows.update(_run(checkout, platform, cases, options))
     print(scoreboard(rows))
@@ -52,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--suite", choices=SUITES, default="nki-library", help="what to run")
+    parser.add_argument(
+        "--checkout", default="", help="folder of the checkout, where it is not the suite's name"
+    )
     parser.add_argument("--sample", type=int, default=100, help="cases per platform; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", default="", help="regular expression that a case's name must contain")
@@ -71,12 +78,8 @@ def _sample(checkout: Path, platform: str, options: argparse.Namespace) -> list[
     """The chosen cases of a platform."""
     collected = (options.results / f"collected.{platform}").resolve()
     if not collected.is_file():
-        _pytest(
-            checkout,
-            platform,
-            ["test/integration", "--collect-only", "-qq", *_kinds(options)],
-            {plugin.COLLECTED: str(collected)},
-        )
+        chosen = [*SUITES[options.suite].folders, "--collect-only", "-qq", *_kinds(options)]
+        _pytest(checkout, platform, options.suite, chosen, {plugin.COLLECTED: str(collected)})
     if options.cases:
         return [str(name) for name in options.cases.read_text().splitlines() if name]
     names = [name for name in collected.read_text().splitlines() if re.search(options.only, name)]
@@ -86,7 +89,15 @@ def _sample(checkout: Path, platform: str, options: argparse.Namespace) -> list[
 
 
 def _kinds(options: argparse.Namespace) -> list[str]:
-    return [] if options.generated else ["--skip-coverage-parametrize"]
+    return [] if options.generated or options.suite != "nki-library" else ["--skip-coverage-parametrize"]
+
+
+def _sources(cases: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """What pytest collects to find cases: their files, or all folders where some of them are programs."""
+    suite = SUITES[options.suite]
+    if suite.programs or suite.pairs:
+        return list(suite.folders)
+    return sorted({f"test/{name.split('::')[0]}" for name in cases})
 
 
 def _run(
@@ -118,14 +129,21 @@ def _run_share(
             return
         chosen.write_text("\n".join(left) + "\n")
         before = results.stat().st_size if results.is_file() else 0
-        files = sorted({f"test/{name.split('::')[0]}" for name in left})
         output = (options.results / f"output.{platform}.{job}").resolve()
         variables = {plugin.CASES: str(chosen), plugin.RESULTS: str(results),
                      plugin.MEMORY: str(options.memory), plugin.SECONDS: str(options.timeout),
                      _HOST_MEMORY: str(min(options.memory, _HOST_GIB))}  # fmt: skip
-        where = ["--output-directory", str(output), "--force-local-cleanup", "-o", f"artifacts_dir={output}"]
-        cache = ["-p", "no:cacheprovider"]
-        _pytest(checkout, platform, [*files, "-q", *_kinds(options), *cache, *where], variables)
+        where = []
+        if options.suite == "nki-library":
+            where = [
+                "--output-directory",
+                str(output),
+                "--force-local-cleanup",
+                "-o",
+                f"artifacts_dir={output}",
+            ]
+        asked = [*_sources(left, options), "-q", *_kinds(options), "-p", "no:cacheprovider", *where]
+        _pytest(checkout, platform, options.suite, asked, variables)
         new = _rows(results, before)
         finished |= _note_deaths(results, new)
         if not new:  # the process ended before its first case
@@ -166,22 +184,33 @@ def _results(folder: Path, platform: str) -> dict[str, dict[str, object]]:
     return rows
 
 
-def _pytest(checkout: Path, platform: str, arguments: list[str], variables: dict[str, str]) -> None:
-    path = [str(ROOT), str(ROOT / "scripts"), str(checkout / "src"), str(checkout)]
-    path += filter(None, [os.environ.get("PYTHONPATH")])  # where the library's test requirements may lie
+def _pytest(
+    checkout: Path, platform: str, name: str, arguments: list[str], variables: dict[str, str]
+) -> None:
+    suite = SUITES[name]
+    path = [str(ROOT), str(ROOT / "scripts"), *(str(checkout / folder) for folder in suite.path)]
+    path += filter(None, [os.environ.get("PYTHONPATH")])  # where the checkout's test requirements may lie
+    rounding = {plugin.PRECISE: os.environ[plugin.PRECISE]} if plugin.PRECISE in os.environ else {}
     environment = {
-        **os.environ, **variables, "PYTHONPATH": os.pathsep.join(path), "NEURON_PYTHONHASHSEED": _SEED,
-        "PYTHONHASHSEED": _SEED, "NKILIB_SIMULATION_RUN_ALL": "1", "NKILIB_FORCE_BUNDLED_LIBRARY": "",
-        "NKI_PRECISE_FP": os.environ.get("NKI_PRECISE_FP", "0"),  # the default of that release's simulator
+        **os.environ, **suite.variables, **rounding, **variables, "PYTHONPATH": os.pathsep.join(path),
+        public_programs.SUITE: name, public_programs.TARGET: platform,
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "neuron_tools", "--target", platform, "-m", "pytest", *arguments,
-               "-p", plugin.__name__, "-p", "xdist.plugin",
-               "--continue-on-collection-errors", "--test-mode=simulation", f"--platform-target={platform}",
-               "-o", "log_level=ERROR", "-o", "addopts="]  # fmt: skip
+               *_options_of(suite, checkout, name, platform), "-p", plugin.__name__, "-p", "xdist.plugin",
+               "--continue-on-collection-errors", "-o", "log_level=ERROR", "-o", "addopts="]  # fmt: skip
     log = Path(variables.get(plugin.RESULTS) or variables[plugin.COLLECTED]).with_suffix(".log")
     with log.open("w") as file:
         subprocess.run(command, cwd=checkout, env=environment, stdout=file, stderr=subprocess.STDOUT)
+
+
+def _options_of(suite: Suite, checkout: Path, name: str, platform: str) -> list[str]:
+    """Options that a suite's cases need."""
+    if name == "nki-library":
+        return [*suite.options, f"--platform-target={platform}"]
+    patterns = " ".join(suite.tests) or "none"
+    return [*suite.options, "-p", public_programs.__name__, "--rootdir", str(checkout),
+            "-o", f"python_files={patterns}"]  # fmt: skip
 
 
 def scoreboard(rows: dict[str, dict[str, object]]) -> str:

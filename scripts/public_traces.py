@@ -133,13 +133,15 @@ NSYS_TABLES = (
 def count_nsys(path: Path) -> Rows:
     """Rows of the tables of work, calls and ranges in an export of Nsight Systems."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        counts = [
-            database.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
-            for name in NSYS_TABLES
-            if name in names
-        ]
-    return Rows(sum(counts), 0)
+        return Rows(sum(_count(database, name, "*") for name in NSYS_TABLES), 0)
+
+
+def _count(database: sqlite3.Connection, table: str, column: str) -> int:
+    """Values in a column of a table that may be lacking."""
+    found = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+    if not database.execute(found, [table]).fetchone()[0]:
+        return 0
+    return int(database.execute(f"SELECT count({column}) FROM {table}").fetchone()[0])
 
 
 ASCEND_SPANS = ("TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "MSTX_EVENTS", "STEP_TIME")
@@ -151,19 +153,9 @@ ASCEND_SAMPLES = {
 def count_ascend(path: Path) -> Rows:
     """Rows of the tables of tasks, calls and steps in an Ascend profiler's database; its samples."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        spans = [
-            database.execute(f"SELECT count(startNs) FROM {name}").fetchone()[0]
-            for name in ASCEND_SPANS
-            if name in names
-        ]
-        samples = [
-            database.execute(f"SELECT count({column}) FROM {name}").fetchone()[0]
-            for name, columns in ASCEND_SAMPLES.items()
-            if name in names
-            for column in columns
-        ]
-    return Rows(sum(spans), sum(samples))
+        spans = sum(_count(database, name, "startNs") for name in ASCEND_SPANS)
+        columns = [(name, column) for name, each in ASCEND_SAMPLES.items() for column in each]
+        return Rows(spans, sum(_count(database, *column) for column in columns))
 
 
 def count_rpd(path: Path) -> Rows:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.faults.cases import Case, CleanCase, one_of_each, read_cases, read_clean
 from benchmarks.figures import Figure, Target
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.fix.values import compare_values
 
+Judged = TypeVar("Judged")
+Verdict = TypeVar("Verdict")
 GAIN_TOLERANCE = 0.1
 MOST_IN_CLEAN = 0.02
 """What a finding on a clean program may promise at most."""
@@ -92,11 +95,16 @@ class CleanScore:
 
 def score_all(cases: Iterable[Case]) -> Iterator[Score]:
     """Capture and judge each case in turn."""
+    return _judged(cases, score)
+
+
+def _judged(cases: Iterable[Judged], judge: Callable[[Judged, Path], Verdict]) -> Iterator[Verdict]:
+    """What is found of each case, in a folder of its own that is there for so long."""
     with tempfile.TemporaryDirectory(prefix="neuron-faults-") as folder:
         for number, case in enumerate(cases):
             place = Path(folder) / f"case{number}"
             place.mkdir()
-            yield score(case, place)
+            yield judge(case, place)
 
 
 def score(case: Case, folder: Path) -> Score:
@@ -130,11 +138,7 @@ def largest(findings: Iterable[Finding]) -> Finding | None:
 
 def score_all_clean(cases: Iterable[CleanCase]) -> Iterator[CleanScore]:
     """Capture and judge each clean program in turn."""
-    with tempfile.TemporaryDirectory(prefix="neuron-clean-") as folder:
-        for number, case in enumerate(cases):
-            place = Path(folder) / f"case{number}"
-            place.mkdir()
-            yield score_clean(case, place)
+    return _judged(cases, score_clean)
 
 
 def score_clean(case: CleanCase, folder: Path) -> CleanScore:

@@ -8,7 +8,6 @@ killed, and says what its profile must hold.
 from __future__ import annotations
 
 import os
-import socket
 import struct
 import sys
 import time
@@ -16,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from neuron_tools.listening import free_port
 
 TICK = "tick {program} {number}"
 PROFILE = "run.nprof"
@@ -64,7 +65,7 @@ def capture_program(folder: Path, ticks: int) -> None:
 
 def capture_ranks(folder: Path, ticks: int) -> None:
     """A captured job of two ranks that train one model (DDP)."""
-    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "WORLD_SIZE": "2"}
+    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     ranks = [{**job, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
     _capture(folder, ranks, _train, ticks)
 
@@ -81,7 +82,7 @@ def capture_command(folder: Path, ticks: int) -> None:
 
 def capture_torchrun(folder: Path, ticks: int) -> None:
     """`neuron-profile capture -- torchrun ...`, from its start-up on."""
-    launcher = ["torchrun", "--nproc_per_node", "2", "--master_port", str(_free_port())]
+    launcher = ["torchrun", "--nproc_per_node", "2", "--master_port", str(free_port())]
     _exec_capture(folder, [*launcher, "-m", __name__, "train", str(folder), str(ticks)])
 
 
@@ -215,12 +216,6 @@ def _forked(work: Callable[[], None]) -> int:
     except BaseException:
         sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
         os._exit(1)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

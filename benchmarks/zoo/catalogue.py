@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.zoo import language, perception, structured
+from benchmarks.zoo import language, operators, perception, structured
 from benchmarks.zoo.case import Case
 
 CASES = (
@@ -18,6 +18,9 @@ CASES = (
     Case("unet", perception.DiffusionUNet, perception.noisy_pictures),
     Case("lstm", structured.Forecaster, structured.series),
     Case("gnn", structured.GraphNetwork, structured.graph),
+    Case("speech", operators.SpeechNetwork, operators.waves),
+    Case("experts", operators.ExpertNetwork, operators.token_rows),
+    Case("picking", operators.PickingNetwork, operators.pictures_with_places),
 )
 
 

@@ -33,6 +33,7 @@ class _Entry:
     of_whole: bool
     is_heavy: bool
     is_light_of_ranges: bool
+    begins_after_s: float
 
 
 _ANALYSES: dict[str, _Entry] = {}
@@ -46,6 +47,7 @@ def analysis(
     of_whole: bool = False,
     is_heavy: bool = False,
     is_light_of_ranges: bool = False,
+    begins_after_s: float = 0.0,
 ) -> Callable[[Analysis], Analysis]:
     """Give a function of a profile a name under which `Analyses` computes it.
 
@@ -56,10 +58,13 @@ def analysis(
         is_heavy: Whether it may take much time and memory: of such ones, one runs at a time. One of a range
             that nobody asks for any more is dropped.
         is_light_of_ranges: Whether a heavy one is not where a range is chosen.
+        begins_after_s: How long it lets what a user waits for go first.
     """
 
     def remember(function: Analysis) -> Analysis:
-        _ANALYSES[name] = _Entry(title, function, of_profiles, of_whole, is_heavy, is_light_of_ranges)
+        _ANALYSES[name] = _Entry(
+            title, function, of_profiles, of_whole, is_heavy, is_light_of_ranges, begins_after_s
+        )
         return function
 
     return remember
@@ -165,6 +170,7 @@ class Analyses:
 
     def _work(self, profile: Profile, entry: _Entry, arguments: Sequence[Any]) -> Callable[[Progress], Any]:
         def run(progress: Progress) -> Any:
+            progress.pause(entry.begins_after_s)
             with self._one_at_a_time(entry, progress, is_range=profile.range_ns is not None):
                 progress.text = entry.title
                 given = [WatchedProfile(one, progress) if entry.of_profiles else one for one in arguments]

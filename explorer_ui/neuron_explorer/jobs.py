@@ -78,6 +78,16 @@ class Progress:
         if self.is_cancelled or self.is_abandoned:
             raise CancelledError("The work was cancelled.")
 
+    def pause(self, seconds: float) -> None:
+        """Do nothing for a while.
+
+        Raises:
+            CancelledError: The user stopped the job meanwhile.
+        """
+        if seconds > 0:
+            self._cancel.wait(seconds)
+            self.check()
+
     def cancel(self) -> None:
         """Stop the job at the next point where it can be."""
         self._cancel.set()

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.memory import MemoryUse, measure_memory
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.records.program import Memory
@@ -20,8 +20,6 @@ from neuron_tools.records.program import Memory
 MEMORY, HBM_SERIES, FILL_SERIES, PROGRAMS = "memory", "hbm-series", "fill-series", "programs"
 POINTS = 400
 MOST_TILES = 900
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _CATEGORIES = tuple(
     name

@@ -24,6 +24,8 @@ from neuron_tools.profile.reader import Profile
 IDENTITY, OVERVIEW, FINDINGS, EDIT, IDLE = "identity", "overview", "findings", "edit", "idle"
 PROGRAM_FINDINGS = "program-findings"
 CHARGE_INDEX = "charge-index"
+FIRST_PAINT_S = 3.0
+"""By then a profile that was opened has been drawn."""
 ROOFLINE, COMMUNICATION, STEPS = "roofline", "communication", "steps"
 
 
@@ -37,7 +39,7 @@ def _steps(profile: Profile) -> Steps:
     return find_steps(profile)
 
 
-@analysis(CHARGE_INDEX, "Summing up device time for every range", of_whole=True)
+@analysis(CHARGE_INDEX, "Summing up device time for every range", of_whole=True, begins_after_s=FIRST_PAINT_S)
 def _charge_index(profile: Profile) -> None:
     with in_background():
         index_charges(profile)

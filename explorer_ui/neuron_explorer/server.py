@@ -29,6 +29,7 @@ from neuron_explorer.timeline import band_routes, marker_routes
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
+from neuron_explorer.warm_up import warmed_up
 from neuron_explorer.workspace import routes as workspace_routes
 from neuron_tools.listening import LOOPBACK, bind, require_token
 from neuron_tools.web_access import Access, Users, new_token, protect
@@ -82,7 +83,8 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
         click.echo("Press Ctrl-C to stop.")
         if open_browser and access.users is None and _has_display():
             webbrowser.open(access.opening_url(url))
-        wsgi_server(server, listener).serve_forever()
+        with warmed_up(library):
+            wsgi_server(server, listener).serve_forever()
 
 
 def access_to(place: Place, port: int) -> Access:

@@ -78,9 +78,7 @@ class UserStore:
         Raises:
             StoreError: It has no name, there are too many, or the file cannot be written.
         """
-        name = name.strip()[:LONGEST_NAME]
-        if not name:
-            raise StoreError("Give the query a name to save it.")
+        name = _own_name(name, "the query")
         with self._lock:
             content = self._read()
             queries = {**content.get("queries", {}), name: text[:LONGEST_QUERY]}
@@ -99,9 +97,7 @@ class UserStore:
         Raises:
             StoreError: They have no name, there are too many, or the file cannot be written.
         """
-        name = name.strip()[:LONGEST_NAME]
-        if not name:
-            raise StoreError("Give the markers a name to save them.")
+        name = _own_name(name, "the markers")
         with self._lock:
             content = self._read()
             others = [
@@ -143,3 +139,9 @@ def _stored(sets: Sequence[MarkerSet]) -> dict[str, Any]:
         of_profile = kept.setdefault(one.profile_id, {"profile": one.profile_name, "sets": {}})
         of_profile["sets"][one.name] = [marker.plain for marker in one.markers]
     return kept
+
+
+def _own_name(name: str, what: str) -> str:
+    if not name.strip():
+        raise StoreError(f"Give {what} a name to be saved under.")
+    return name.strip()[:LONGEST_NAME]

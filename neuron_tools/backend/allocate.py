@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuron_tools.backend.body import BUFFER, FIRST_WRITE, KIND, Body, Ints
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_WRITE, KIND, Body
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.program import Memory
 

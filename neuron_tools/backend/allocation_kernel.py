@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
 
 LOWEST, NEXT, MATCHING = 0, 1, 2
 """Where the search for a place begins: at the bottom, behind the last tile, or with places of the size."""
@@ -20,7 +19,7 @@ _RECENT_ROWS = 64
 @compiled
 def live_ranges(
     rows: npt.NDArray[np.int32], regions: npt.NDArray[np.int32], buffers: int
-) -> tuple[Int64Array, Int64Array]:
+) -> tuple[Ints, Ints]:
     """First and last row that touches each buffer (-1: none); shapes (buffers,)."""
     first = np.full(buffers, -1, np.int64)
     last = np.full(buffers, -1, np.int64)
@@ -37,17 +36,17 @@ def live_ranges(
 
 @compiled
 def allocate(
-    order: Int64Array,
-    first: Int64Array,
-    last: Int64Array,
-    size: Int64Array,
-    fixed: Int64Array,
+    order: Ints,
+    first: Ints,
+    last: Ints,
+    size: Ints,
+    fixed: Ints,
     capacity: int,
     bank: int,
     alignment: int,
     search: int,
-    turns_of: Int64Array,
-) -> tuple[Int64Array, Int64Array, Int64Array, int]:
+    turns_of: Ints,
+) -> tuple[Ints, Ints, Ints, int]:
     """Addresses of tiles, and whose place each takes over.
 
     Memory is a list of segments, each with the tile that held it last. A new tile takes the next run of
@@ -85,7 +84,9 @@ def allocate(
             need = alignment
         now = first[tile]
         found = fixed[tile]
-        if found < 0:
+        if found >= 0:
+            need = max(size[tile], 1)  # the kernel may have put another one right behind it
+        else:
             if search == NEXT and bank == 0 and turns_of[tile] >= 0:
                 found = _turn(start, owner, segments, capacity, last, now, need, turns_of, turns_of[tile])
             if found < 0 and search == MATCHING and bank == 0:
@@ -98,7 +99,7 @@ def allocate(
             failed[0] = tile
             break
         address[tile] = found
-        pointer = found + need if search == NEXT else 0
+        pointer = (found + need + alignment - 1) // alignment * alignment if search == NEXT else 0
         if pointer >= capacity:
             pointer = 0
         end = found + need
@@ -135,8 +136,8 @@ def allocate(
 
 @compiled
 def _turn(
-    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int,
-    need: int, turns_of: Int64Array, tensor: int,
+    start: Ints, owner: Ints, segments: int, capacity: int, last: Ints, now: int,
+    need: int, turns_of: Ints, tensor: int,
 ) -> int:  # fmt: skip
     """The longest free of a tensor's own places, where it has as many as it may; -1: take another."""
     places, best, since = 0, -1, np.int64(now)
@@ -152,7 +153,7 @@ def _turn(
 
 @compiled
 def _matching_fit(
-    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int, need: int
+    start: Ints, owner: Ints, segments: int, capacity: int, last: Ints, now: int, need: int
 ) -> int:
     """The place of exactly this size that is free longest, then the least one that holds it; -1: none.
 
@@ -185,7 +186,7 @@ def _matching_fit(
 
 @compiled
 def _next_fit(
-    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int,
+    start: Ints, owner: Ints, segments: int, capacity: int, last: Ints, now: int,
     need: int, pointer: int, bank: int,
 ) -> int:  # fmt: skip
     """First address from `pointer` on where `need` bytes are free at row `now`; -1: nowhere."""
@@ -215,9 +216,7 @@ def _next_fit(
 
 
 @compiled
-def _replace(
-    start: Int64Array, owner: Int64Array, segments: int, capacity: int, low: int, high: int, tile: int
-) -> int:
+def _replace(start: Ints, owner: Ints, segments: int, capacity: int, low: int, high: int, tile: int) -> int:
     """Give the bytes low .. high to a tile; returns the number of segments."""
     new_start = np.empty(segments + 3, np.int64)
     new_owner = np.empty(segments + 3, np.int64)

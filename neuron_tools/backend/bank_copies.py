@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.body import (
     BUFFER,
     FIRST_BYTE,
@@ -24,7 +25,6 @@ from neuron_tools.backend.body import (
     LAST_LINE,
     SITE,
     Body,
-    Ints,
 )
 from neuron_tools.backend.joined import Joined
 from neuron_tools.backend.kinds import Kind

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_tools.backend.body import BUFFER, FIRST_LINE, LAST_LINE, Body, Ints, used_regions
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_LINE, LAST_LINE, Body, used_regions
 
 
 def split_blocks(body: Body) -> Body:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.kernel_source import Transformation
 from neuron_tools.records.program import Memory
-
-Ints = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 KIND, SITE, ITERATION, FIRST_WRITE, FIRST_READ, COLUMNS = 0, 1, 2, 3, 5, 9
 """Columns of a row of calls: kind, site, iteration, two regions written, four regions read (-1: none)."""

@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.body import (
     BUFFER,
     COLUMNS,
@@ -27,7 +28,6 @@ from neuron_tools.backend.body import (
     SITE,
     Body,
     Buffers,
-    Ints,
 )
 from neuron_tools.backend.in_psum import reading_psum, reads_one_in_psum
 from neuron_tools.backend.kinds import READS, Kind, Step

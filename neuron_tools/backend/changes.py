@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuron_tools.backend.body import SITE, Body, Ints
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import SITE, Body
 from neuron_tools.backend.costs import choices, kind_costs
 from neuron_tools.backend.kinds import Transfer
 from neuron_tools.backend.schedule import trigger_engine

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 @compiled
-def _area(region: Int32Array) -> int:
+def _area(region: Int32s) -> int:
     return int(region[2] - region[1]) * int(region[4] - region[3])
 
 
 @compiled
-def overwritten(
-    rows: Int32Array, regions: Int32Array, covering: Bools, kept: Bools, area: Int64Array
-) -> Bools:
+def overwritten(rows: Int32s, regions: Int32s, covering: Bools, kept: Bools, area: Ints) -> Bools:
     """Calls whose whole effect a later call overwrites before anybody reads of the buffer.
 
     Args:
@@ -55,7 +49,7 @@ def overwritten(
 
 
 @compiled
-def _lives(rows: Int32Array, regions: Int32Array, buffers: int) -> tuple[Int64Array, Int64Array]:
+def _lives(rows: Int32s, regions: Int32s, buffers: int) -> tuple[Ints, Ints]:
     """The first and the last call of each buffer; (calls, -1) of one that none names."""
     first, last = np.full(buffers, rows.shape[0], np.int64), np.full(buffers, -1, np.int64)
     for row in range(rows.shape[0]):
@@ -70,13 +64,13 @@ def _lives(rows: Int32Array, regions: Int32Array, buffers: int) -> tuple[Int64Ar
 
 @compiled
 def join_copies(
-    rows: Int32Array,
-    regions: Int32Array,
+    rows: Int32s,
+    regions: Int32s,
     straight: Bools,
     free: Bools,
-    form: Int64Array,
-    area: Int64Array,
-) -> tuple[Int64Array, Bools]:
+    form: Ints,
+    area: Ints,
+) -> tuple[Ints, Bools]:
     """The buffer that each becomes part of, and the copies that fall away so.
 
     A copy falls away where it is the last use of all of one buffer and the first of all of another.
@@ -113,14 +107,14 @@ def join_copies(
 
 @compiled
 def join_results(
-    rows: Int32Array,
-    regions: Int32Array,
+    rows: Int32s,
+    regions: Int32s,
     elementwise: Bools,
     free: Bools,
     gives: Bools,
-    form: Int64Array,
-    area: Int64Array,
-) -> Int64Array:
+    form: Ints,
+    area: Ints,
+) -> Ints:
     """The buffer that each becomes part of: results become part of an operand that ends with them.
 
     Args:

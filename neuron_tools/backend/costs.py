@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.kinds import Kind, Step, Transfer
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import INSTRUCTION_DTYPE, Engine, Memory, empty_table
 from neuron_tools.simulator.instruction_costs import instruction_costs
-
-Ints = npt.NDArray[np.int64]
 
 ENGINES = len(Engine)
 _COLUMNS = (

@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
@@ -20,15 +18,15 @@ BUCKET_LINES = 128
 
 @compiled
 def find_dependencies(
-    rows: Int32Array,
-    regions: Int32Array,
+    rows: Int32s,
+    regions: Int32s,
     tracked: npt.NDArray[np.bool_],
-    bucket_start: Int64Array,
-    predecessor_start: Int64Array,
-    predecessors: Int64Array,
-    streams: Int32Array,
+    bucket_start: Ints,
+    predecessor_start: Ints,
+    predecessors: Ints,
+    streams: Int32s,
     same_stream: npt.NDArray[np.bool_],
-) -> tuple[Int64Array, Int64Array, Int32Array, Int64Array]:
+) -> tuple[Ints, Ints, Int32s, Ints]:
     """Edges between rows, and for every read the write of its own stream that it follows.
 
     Args:
@@ -163,14 +161,14 @@ def find_dependencies(
 
 
 @compiled
-def _grown(values: Int64Array, capacity: int) -> Int64Array:
+def _grown(values: Ints, capacity: int) -> Ints:
     wide = np.empty(capacity, np.int64)
     wide[: values.shape[0]] = values
     return wide
 
 
 @compiled
-def _grown32(values: Int32Array, capacity: int) -> Int32Array:
+def _grown32(values: Int32s, capacity: int) -> Int32s:
     wide = np.empty(capacity, np.int32)
     wide[: values.shape[0]] = values
     return wide

@@ -5,29 +5,27 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
 
 DROPPED, SUNK = 0, 1
 
 
 @compiled
-def _area(region: Int32Array) -> int:
+def _area(region: Int32s) -> int:
     return int(region[2] - region[1]) * int(region[4] - region[3])
 
 
 @compiled
 def follow_fills(
-    rows: Int32Array,
-    regions: Int32Array,
+    rows: Int32s,
+    regions: Int32s,
     fills: npt.NDArray[np.bool_],
     adds: npt.NDArray[np.bool_],
-    area: Int64Array,
-    start: Int64Array,
-    uses: Int64Array,
-) -> tuple[npt.NDArray[np.int8], Int64Array, npt.NDArray[np.bool_]]:
+    area: Ints,
+    start: Ints,
+    uses: Ints,
+) -> tuple[npt.NDArray[np.int8], Ints, npt.NDArray[np.bool_]]:
     """Which fills fall away, where the others move, and which accumulations write instead.
 
     Args:

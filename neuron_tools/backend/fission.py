@@ -19,16 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuron_tools.backend.body import (
-    BUFFER,
-    FIRST_WRITE,
-    ITERATION,
-    KIND,
-    SCRATCH,
-    SITE,
-    Body,
-    Ints,
-)
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_WRITE, ITERATION, KIND, SCRATCH, SITE, Body
 from neuron_tools.backend.joined import Joined
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.order import data_edges

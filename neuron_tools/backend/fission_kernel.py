@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
 
 
 @compiled
-def turns_of(iterations: Int32Array, split: npt.NDArray[np.bool_]) -> tuple[Int64Array, Int64Array]:
+def turns_of(iterations: Int32s, split: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Of each iteration: the turn of a loop to split that it is in, and the loop directly inside that; or -1.
 
     Args:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_tools.backend.body import BUFFER, FIRST_BYTE, FIRST_READ, FIRST_WRITE, KIND, LAST_BYTE, Body, Ints
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_BYTE, FIRST_READ, FIRST_WRITE, KIND, LAST_BYTE, Body
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.schedule import add_kind
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_tools.backend.body import BUFFER, FIRST_BYTE, KIND, LAST_BYTE, SCRATCH, Body, Buffers, Ints
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_BYTE, KIND, LAST_BYTE, SCRATCH, Body, Buffers
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.queues import TRACED_GENERATION
 from neuron_tools.backend.schedule import add_kind

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
 
 _LOAD, _STORE = 1, 2
 
 
 @compiled
-def _extend(box: Int64Array, region: Int32Array) -> bool:
+def _extend(box: Ints, region: Int32s) -> bool:
     """Add to a box the region right of it or below it; whether it is that."""
     if box[1] == region[1] and box[2] == region[2] and box[4] == region[3]:
         box[4] = region[4]
@@ -27,14 +25,14 @@ def _extend(box: Int64Array, region: Int32Array) -> bool:
 
 @compiled
 def group_transfers(
-    rows: Int32Array,
-    regions: Int32Array,
-    direction: Int64Array,
+    rows: Int32s,
+    regions: Int32s,
+    direction: Ints,
     whole_tiles: npt.NDArray[np.bool_],
-    lines: Int64Array,
-    pitch: Int64Array,
+    lines: Ints,
+    pitch: Ints,
     most_bytes: int,
-) -> Int64Array:
+) -> Ints:
     """Group of each call, -1: none. Groups of one are possible.
 
     A group comes from one line of the kernel, and nobody else touches what its stores write, nor writes what

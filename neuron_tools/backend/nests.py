@@ -15,7 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from neuron_tools.backend.body import FIRST_READ, ITERATION, KIND, Body, Ints
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import FIRST_READ, ITERATION, KIND, Body
 from neuron_tools.backend.order import data_edges, written_buffers
 from neuron_tools.records.program import Memory
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.allocate import Places
-from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, Body, Ints
+from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, Body
 
 
 @dataclass(frozen=True, slots=True)

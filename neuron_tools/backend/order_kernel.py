@@ -10,10 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
@@ -22,14 +20,14 @@ AFTER_RESULT, AFTER_START = 0, 1
 
 
 @compiled
-def _grown(values: Int64Array) -> Int64Array:
+def _grown(values: Ints) -> Ints:
     wide = np.empty(values.shape[0] * 2, np.int64)
     wide[: values.shape[0]] = values
     return wide
 
 
 @compiled
-def _grown32(values: Int32Array) -> Int32Array:
+def _grown32(values: Int32s) -> Int32s:
     wide = np.empty(values.shape[0] * 2, np.int32)
     wide[: values.shape[0]] = values
     return wide
@@ -37,14 +35,14 @@ def _grown32(values: Int32Array) -> Int32Array:
 
 @compiled
 def order_edges(
-    rows: Int32Array,
-    regions: Int32Array,
+    rows: Int32s,
+    regions: Int32s,
     tracked: npt.NDArray[np.bool_],
-    bucket_start: Int64Array,
+    bucket_start: Ints,
     released: npt.NDArray[np.bool_],
-    predecessor_start: Int64Array,
-    predecessors: Int64Array,
-) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int8]]:
+    predecessor_start: Ints,
+    predecessors: Ints,
+) -> tuple[Ints, Ints, npt.NDArray[np.int8]]:
     """Edges of the order; O(rows x live accesses of a bucket).
 
     Args:
@@ -146,9 +144,7 @@ def order_edges(
 
 
 @compiled
-def successors(
-    nodes: int, before: Int64Array, after: Int64Array
-) -> tuple[Int64Array, Int64Array, Int32Array]:
+def successors(nodes: int, before: Ints, after: Ints) -> tuple[Ints, Ints, Int32s]:
     """Edges by producer: (start (nodes + 1,), edge of each place, how many edges lead to each node)."""
     start = np.zeros(nodes + 1, np.int64)
     incoming = np.zeros(nodes, np.int32)

@@ -12,15 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_tools.backend.body import (
-    BUFFER,
-    FIRST_READ,
-    FIRST_WRITE,
-    KIND,
-    SCRATCH,
-    Body,
-    Ints,
-)
+from neuron_tools.arrays import Ints
+from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, KIND, SCRATCH, Body
 from neuron_tools.backend.in_psum import reading_psum
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.queues import TRACED_GENERATION

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 _MOST_USES = 4096
 """Uses of a tensor beyond which its copies are left alone."""
 
 
 @compiled
-def _equal(one: Int32Array, other: Int32Array) -> bool:
+def _equal(one: Int32s, other: Int32s) -> bool:
     return bool((one[1:5] == other[1:5]).all())
 
 
 @compiled
-def _apart(one: Int32Array, other: Int32Array) -> bool:
+def _apart(one: Int32s, other: Int32s) -> bool:
     return bool(
         one[2] <= other[1] or other[2] <= one[1] or one[4] <= other[3] or other[4] <= one[3]
     )  # fmt: skip
 
 
 @compiled
-def find_reads(
-    rows: Int32Array, regions: Int32Array, copies: Bools, reads: Bools, buffers: int, most: int
-) -> Int64Array:
+def find_reads(rows: Int32s, regions: Int32s, copies: Bools, reads: Bools, buffers: int, most: int) -> Ints:
     """The copy that each call can do without: (calls,), -1 none; a copy that falls away has its own number.
 
     Args:

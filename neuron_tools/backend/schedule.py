@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.allocate import Places
-from neuron_tools.backend.body import FIRST_WRITE, KIND, Body, Ints
+from neuron_tools.backend.body import FIRST_WRITE, KIND, Body
 from neuron_tools.backend.costs import choices, kind_costs, on_engine
 from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.backend.order import Order, find_order

@@ -9,18 +9,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.backend.order_kernel import AFTER_START
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
 
 ENGINES = 5
 _NEVER = np.int64(1) << 62
 
 
 @compiled
-def _push(keys: Int64Array, ranks: Int64Array, size: int, key: int, rank: int) -> None:
+def _push(keys: Ints, ranks: Ints, size: int, key: int, rank: int) -> None:
     """Add to a heap of (key, rank) with `size` entries."""
     at = size
     while at > 0:
@@ -33,7 +31,7 @@ def _push(keys: Int64Array, ranks: Int64Array, size: int, key: int, rank: int) -
 
 
 @compiled
-def _pop(keys: Int64Array, ranks: Int64Array, size: int) -> None:
+def _pop(keys: Ints, ranks: Ints, size: int) -> None:
     """Remove the least entry of a heap with `size` entries."""
     last = size - 1
     key, rank = keys[last], ranks[last]
@@ -56,21 +54,21 @@ def _pop(keys: Int64Array, ranks: Int64Array, size: int) -> None:
 
 @compiled
 def list_schedule(
-    kind: Int32Array,
-    rank: Int64Array,
-    interval: Int64Array,
-    latency: Int64Array,
-    preferred: Int64Array,
-    transfer: Int64Array,
+    kind: Int32s,
+    rank: Ints,
+    interval: Ints,
+    latency: Ints,
+    preferred: Ints,
+    transfer: Ints,
     loads: npt.NDArray[np.bool_],
-    start: Int64Array,
-    edge_of: Int64Array,
-    after: Int64Array,
+    start: Ints,
+    edge_of: Ints,
+    after: Ints,
     what: npt.NDArray[np.int8],
-    incoming: Int32Array,
+    incoming: Int32s,
     signal_ps: int,
     transfer_ps: int,
-) -> tuple[Int64Array, npt.NDArray[np.int8]]:
+) -> tuple[Ints, npt.NDArray[np.int8]]:
     """Order in which the calls are issued, and the engine of each call.
 
     Args:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.body import (
     BUFFER,
     COLUMNS,
@@ -25,7 +26,6 @@ from neuron_tools.backend.body import (
     SPILL,
     Body,
     Buffers,
-    Ints,
 )
 from neuron_tools.backend.in_place import share_places
 from neuron_tools.backend.kinds import Kind, Transfer

@@ -7,19 +7,16 @@ long. So does what takes more room than its transfer has bytes: a row of one par
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
 
 SAVE, RELOAD, LOAD_AGAIN = 0, 1, 2
 """What is put in: a store of a buffer to HBM, its load from there, or the kernel's own load once more."""
 
 
 @compiled
-def uses_of(rows: Int32Array, regions: Int32Array, buffers: int) -> tuple[Int64Array, Int64Array]:
+def uses_of(rows: Int32s, regions: Int32s, buffers: int) -> tuple[Ints, Ints]:
     """Rows that touch each buffer, in order and once each: (start (buffers + 1,), rows)."""
     start = np.zeros(buffers + 1, np.int64)
     latest = np.full(buffers, -1, np.int64)
@@ -48,7 +45,7 @@ def uses_of(rows: Int32Array, regions: Int32Array, buffers: int) -> tuple[Int64A
 
 
 @compiled
-def peak(start: Int64Array, uses: Int64Array, size: Int64Array, calls: int) -> int:
+def peak(start: Ints, uses: Ints, size: Ints, calls: int) -> int:
     """Most bytes that live at one time."""
     change = np.zeros(calls + 1, np.int64)
     for buffer in range(size.shape[0]):
@@ -64,15 +61,15 @@ def peak(start: Int64Array, uses: Int64Array, size: Int64Array, calls: int) -> i
 
 @compiled
 def spill(
-    rows: Int32Array,
-    regions: Int32Array,
-    size: Int64Array,
-    start: Int64Array,
-    uses: Int64Array,
-    loaded_by: Int64Array,
-    freed: Int64Array,
+    rows: Int32s,
+    regions: Int32s,
+    size: Ints,
+    start: Ints,
+    uses: Ints,
+    loaded_by: Ints,
+    freed: Ints,
     capacity: int,
-) -> tuple[Int64Array, Int32Array, int]:
+) -> tuple[Ints, Int32s, int]:
     """Which buffers leave the memory when, and come back when.
 
     Args:

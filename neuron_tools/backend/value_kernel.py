@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Int32s, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 MOVES, TURNS, COMPUTES = 1, 2, 3
 """What a call does that is followed: it moves, it moves and turns, it computes element by element."""
@@ -23,7 +19,7 @@ def _mixed(value: int, other: int) -> int:
 
 
 @compiled
-def _box(region: Int32Array) -> int:
+def _box(region: Int32s) -> int:
     value = np.int64(region[1])
     for column in range(2, 5):
         value = _mixed(value, np.int64(region[column]))
@@ -32,8 +28,8 @@ def _box(region: Int32Array) -> int:
 
 @compiled
 def equal_buffers(
-    rows: Int32Array, regions: Int32Array, does: Int64Array, on_chip: Bools, constant: Bools, area: Int64Array
-) -> Int64Array:
+    rows: Int32s, regions: Int32s, does: Ints, on_chip: Bools, constant: Bools, area: Ints
+) -> Ints:
     """The first buffer that holds what each holds; itself where there is none before it.
 
     A buffer is followed where only calls that `does` names write it, none of them after somebody has read it:

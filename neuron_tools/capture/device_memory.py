@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, TensorName
 from neuron_tools.capture.host_rows import IN_OPTIMIZER, INSTANCE_ID
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.records.capture_log import RecordKind
-
-Records = npt.NDArray[np.void]
-Ints = npt.NDArray[np.int64]
 
 EVENT_KINDS = {int(RecordKind.ALLOCATE): "allocate", int(RecordKind.FREE): "free"}
 _PLACE = ("layer", "stack_frame_ids", "source_file")
@@ -44,7 +41,7 @@ class DeviceMemory:
         self._pools = TextPools()
 
     def tables(
-        self, records: Records, origins: Sequence[ExecutionOrigin], definitions: Definitions
+        self, records: Table, origins: Sequence[ExecutionOrigin], definitions: Definitions
     ) -> dict[str, dict[str, Any]]:
         """Rows of SystemProfileHbmUsage and MemoryEvent, one of each per change.
 
@@ -68,7 +65,7 @@ class DeviceMemory:
             "process_idx": [self._process_idx] * len(names),
         }
 
-    def _held_after(self, chosen: Records) -> Ints:
+    def _held_after(self, chosen: Table) -> Ints:
         signed = np.where(chosen["kind"] == int(RecordKind.ALLOCATE), chosen["bytes"], -chosen["bytes"])
         held = np.zeros(len(chosen), np.int64)
         for device in np.unique(chosen["device"]):
@@ -77,7 +74,7 @@ class DeviceMemory:
             self._held[int(device)] = int(held[rows][-1])
         return held
 
-    def _usage(self, chosen: Records, held: Ints) -> dict[str, Any]:
+    def _usage(self, chosen: Table, held: Ints) -> dict[str, Any]:
         table: dict[str, Any] = {name: np.zeros(len(chosen), np.int64) for name in _HBM_COLUMNS}
         table["total_bytes"] = table["tensors_bytes"] = held
         table["timestamp"] = chosen["host_start_ns"]
@@ -88,7 +85,7 @@ class DeviceMemory:
         return table
 
     def _event_rows(
-        self, chosen: Records, held: Ints, origins: Sequence[ExecutionOrigin], definitions: Definitions
+        self, chosen: Table, held: Ints, origins: Sequence[ExecutionOrigin], definitions: Definitions
     ) -> dict[str, Any]:
         places: list[ExecutionOrigin | None] = [None] * len(chosen)
         for row, origin in zip(np.flatnonzero(chosen["kind"] == int(RecordKind.ALLOCATE)), origins):
@@ -118,7 +115,7 @@ class DeviceMemory:
         texts["category"] = self._pools["category"].codes(map(_category, chosen, places))
         return self._pools.table(numbers, texts)
 
-    def _cores(self, chosen: Records) -> Ints:
+    def _cores(self, chosen: Table) -> Ints:
         cores: Ints = (chosen["device"].astype(np.int64) + self._first_core) * self._logical_core_size
         return cores
 

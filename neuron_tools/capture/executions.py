@@ -160,7 +160,7 @@ class ExecutionTables:
             ),
             "FrameworkShare": shares.share_table(template, layout),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
-            "CcOp": collectives.collective_table(template, self._core, pools["CcOp"]),
+            "CcOp": collectives.collective_table(template, self._core, origins, pools["CcOp"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
             **usage.usage_tables(executable, self._core, pools),
         }

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Table
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
 from neuron_tools.records.capture_log import Padding, RecordKind
-
-Records = npt.NDArray[np.void]
 
 SPAN_KINDS = {
     RecordKind.OPERATION: "dispatch",
@@ -44,7 +43,7 @@ IN_OPTIMIZER = 1  # bit of the record column `flags`
 
 
 def host_spans(
-    records: Records, definitions: Definitions, process_idx: int, pools: TextPools, stacks: StackRegistry
+    records: Table, definitions: Definitions, process_idx: int, pools: TextPools, stacks: StackRegistry
 ) -> dict[str, Any]:
     """HostSpan rows: what the user's threads did, in virtual host time."""
     chosen = records[np.isin(records["kind"], [int(kind) for kind in SPAN_KINDS])]
@@ -89,7 +88,7 @@ def _span_name(record: np.void, definitions: Definitions) -> str:
 
 
 def system_events(
-    records: Records,
+    records: Table,
     definitions: Definitions,
     process_idx: int,
     process_id: int,
@@ -128,7 +127,7 @@ def system_events(
 
 
 def _events(
-    records: Records, definitions: Definitions, side: str, ids: npt.NDArray[np.int64], pools: TextPools
+    records: Table, definitions: Definitions, side: str, ids: npt.NDArray[np.int64], pools: TextPools
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     which, source = (0, RUNTIME_SOURCE) if side == "host" else (1, HARDWARE_SOURCE)
     names = [EVENT_NAMES[RecordKind(int(kind))][which] for kind in records["kind"]]
@@ -147,7 +146,7 @@ def _events(
     return numbers, texts
 
 
-def _attributes(records: Records, definitions: Definitions) -> list[str]:
+def _attributes(records: Table, definitions: Definitions) -> list[str]:
     known: dict[tuple[int, ...], str] = {}
     texts = []
     padded = np.where(records["kind"] == RecordKind.COPY_TO_DEVICE, records["address"], 0)

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture import calling_stacks
 from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import Codes, TextPools
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.records.executable import Executable
 from neuron_tools.records.program import (
     Engine,
@@ -23,7 +24,6 @@ from neuron_tools.records.program import (
     QueueKind,
 )
 
-Ints = npt.NDArray[np.int64]
 PICOSECONDS_PER_NANOSECOND = 1000
 
 

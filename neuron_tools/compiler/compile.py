@@ -72,11 +72,11 @@ def _of_whole_tensors(program: Program, results: Sequence[int], module: Module, 
     """The Program with parameters and results as they are in HBM, of which a core may have a half."""
     tensors = list(program.tensors)
     for row, number in enumerate(part.parameters):
-        tensors[row] = replace(tensors[row], shape=module.values[module.parameters[number]].type.shape)
+        tensors[row] = replace(tensors[row], shape=module.shape_of(module.parameters[number]))
     for row, own, whole in zip(results, part.module.results, module.results):
         size = part.module.values[own].type.element_count
         if row >= len(part.parameters) and math.prod(tensors[row].shape) == size:
-            tensors[row] = replace(tensors[row], shape=module.values[whole].type.shape)
+            tensors[row] = replace(tensors[row], shape=module.shape_of(whole))
     return replace(program, tensors=tuple(tensors))
 
 

@@ -6,6 +6,7 @@ generation turns it into a Program.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,10 +24,7 @@ class TensorType:
     @property
     def element_count(self) -> int:
         """Number of elements; 1 for a scalar."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -81,3 +79,7 @@ class Module:
     parameter_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+
+    def shape_of(self, value: int) -> tuple[int, ...]:
+        """Shape of a value."""
+        return self.values[value].type.shape

@@ -7,13 +7,11 @@ about-neuron/arch/neuron-features/neuroncore-pipeline.rst).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Purpose
 from neuron_tools.simulator.builder import ProgramBuilder
-
-IntArray = npt.NDArray[np.int64]
 
 
 def beside_weights(core: NeuronCore, byte_count: int) -> NeuronCore:
@@ -38,7 +36,7 @@ def leave_loaded(builder: ProgramBuilder, limit_bytes: int) -> None:
     builder.remove(rows[np.isin(tensors, _fitting(builder, tensors, limit_bytes))])
 
 
-def _fitting(builder: ProgramBuilder, tensors: IntArray, limit_bytes: int) -> list[int]:
+def _fitting(builder: ProgramBuilder, tensors: Ints, limit_bytes: int) -> list[int]:
     """The tensors, in the order of their first load, that are within the limit together."""
     kept, left = [], limit_bytes
     for tensor in dict.fromkeys(tensors.tolist()):

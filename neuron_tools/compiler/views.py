@@ -8,6 +8,7 @@ repeated (stride 0).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,7 +183,7 @@ class Views:
 
     def _turned(self, value: int) -> Layout:
         """Over memory in which the elements have been turned: the value's own, or of what it reshapes."""
-        operation, shape = self._made_by[value], contiguous(self._shape(value))
+        operation, shape = self._made_by[value], contiguous(self._module.shape_of(value))
         if operation.opcode == "reshape" and _is_turned(self.layout(operation.operands[0])):
             return Layout(self._turned(operation.operands[0]).root, shape, path=(operation,))
         return Layout(value, shape)
@@ -194,12 +195,9 @@ class Views:
             layout = self._layouts[value] = self._find(value)
         return layout
 
-    def _shape(self, value: int) -> tuple[int, ...]:
-        return self._module.values[value].type.shape
-
     def _find(self, value: int) -> Layout:
         operation = self._made_by.get(value)
-        whole = Layout(value, contiguous(self._shape(value)))
+        whole = Layout(value, contiguous(self._module.shape_of(value)))
         if operation is None or not is_lazy(operation, self._module):
             return whole
         if operation.opcode == "constant":
@@ -208,7 +206,7 @@ class Views:
             axis = int(operation.attributes.get("iota_dimension", 0))
             dims = tuple(
                 ((extent, int(index == axis)),) if extent > 1 else ()
-                for index, extent in enumerate(self._shape(value))
+                for index, extent in enumerate(self._module.shape_of(value))
             )
             return Layout(-1, dims, operation, (operation,))
         inner = self.layout(operation.operands[0])
@@ -222,20 +220,20 @@ class Views:
 
     def _constant(self, operation: Operation, whole: Layout) -> Layout:
         value = operation.attributes.get("value")
-        shape = self._shape(operation.results[0])
+        shape = self._module.shape_of(operation.results[0])
         if isinstance(value, tuple) or (value is None and whole.factors):
             return whole
         dims = tuple(((extent, 0),) if extent > 1 else () for extent in shape)
         return Layout(-1, dims, operation, (operation,))
 
     def _reshape(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
-        return regrouped(inner.factors, self._shape(operation.results[0]))
+        return regrouped(inner.factors, self._module.shape_of(operation.results[0]))
 
     def _broadcast_in_dim(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
         placed = dict(zip(operation.attributes.get("broadcast_dimensions", ()), inner.dims))
         return tuple(
             placed[axis] if placed.get(axis) else ((extent, 0),) if extent > 1 else ()
-            for axis, extent in enumerate(self._shape(operation.results[0]))
+            for axis, extent in enumerate(self._module.shape_of(operation.results[0]))
         )
 
     def _transpose(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
@@ -244,7 +242,9 @@ class Views:
     def _slice(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
         sliced: list[tuple[Factor, ...]] = []
         strides = operation.attributes["strides"]
-        shapes = zip(self._shape(operation.operands[0]), self._shape(operation.results[0]))
+        shapes = zip(
+            self._module.shape_of(operation.operands[0]), self._module.shape_of(operation.results[0])
+        )
         for (before, after), step, dim in zip(shapes, strides, inner.dims):
             if before == after or after == 1:
                 sliced.append(dim if before == after else ())
@@ -314,9 +314,7 @@ def _run(factors: Sequence[Factor]) -> int:
 
 def _is_dense(layout: Layout) -> bool:
     """Whether the value is its whole root in order (slices excepted)."""
-    count = 1
-    for extent, _ in layout.factors:
-        count *= extent
+    count = math.prod(extent for extent, _ in layout.factors)
     only_reshapes = all(operation.opcode != "slice" for operation in layout.path)
     return only_reshapes and layout.root >= 0 and _run(layout.factors) == count
 

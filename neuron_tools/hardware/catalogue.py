@@ -82,7 +82,7 @@ def device_of(core: NeuronCore) -> Device:
 @lru_cache(maxsize=1)
 def chips() -> Mapping[str, Chip]:
     """All chips by name."""
-    data = json.loads(_data("chips.json"))
+    data = json.loads(data_text("chips.json"))
     return {
         name: Chip(name=name, **{key: figure["value"] for key, figure in figures.items()})
         for name, figures in data.items()
@@ -92,7 +92,9 @@ def chips() -> Mapping[str, Chip]:
 @lru_cache(maxsize=1)
 def instances() -> Mapping[str, Instance]:
     """All instance types by name."""
-    return {row["instance"]: _instance(row) for row in csv.DictReader(_data("instances.csv").splitlines())}
+    return {
+        row["instance"]: _instance(row) for row in csv.DictReader(data_text("instances.csv").splitlines())
+    }
 
 
 def figure(target: str, name: str) -> Figure:
@@ -151,9 +153,10 @@ def _instance(row: Mapping[str, str]) -> Instance:
 
 @lru_cache(maxsize=1)
 def _core_data() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(_data("neuron_cores.json"))
+    data: dict[str, Any] = json.loads(data_text("neuron_cores.json"))
     return data
 
 
-def _data(name: str) -> str:
+def data_text(name: str) -> str:
+    """The text of a file of this package's data."""
     return (resources.files("neuron_tools.hardware") / "data" / name).read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import resources
 
+from neuron_tools.hardware.catalogue import data_text
 from neuron_tools.hardware.errors import UnknownTargetError
 
 OTHER = "*"
@@ -62,7 +62,7 @@ def cost_rules(generation: int) -> Mapping[tuple[str, str], CostRule]:
 @lru_cache(maxsize=1)
 def _read_rules() -> Mapping[int, Mapping[tuple[str, str], CostRule]]:
     rules: dict[int, dict[tuple[str, str], CostRule]] = {}
-    for row in csv.DictReader(_data("instruction_costs.csv").splitlines()):
+    for row in csv.DictReader(data_text("instruction_costs.csv").splitlines()):
         rule = CostRule(
             engine=row["engine"],
             opcode=row["opcode"],
@@ -84,13 +84,9 @@ def performance_modes() -> Mapping[tuple[int, str, str], float]:
     """Elements per cycle relative to the plain rate by (generation, mode, situation)."""
     return {
         (int(row["generation"]), row["mode"], row["situation"]): float(row["speed"])
-        for row in csv.DictReader(_data("performance_modes.csv").splitlines())
+        for row in csv.DictReader(data_text("performance_modes.csv").splitlines())
     }
 
 
 def _as_estimate(rule: CostRule, published: int) -> CostRule:
     return replace(rule, is_estimate=True, source=f"cycles of NeuronCore-v{published}: {rule.source}")
-
-
-def _data(name: str) -> str:
-    return (resources.files("neuron_tools.hardware") / "data" / name).read_text(encoding="utf-8")

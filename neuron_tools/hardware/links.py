@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
+from neuron_tools.hardware.catalogue import data_text
 from neuron_tools.hardware.device import Device
-from neuron_tools.hardware.errors import UnknownFigureError
+from neuron_tools.hardware.neuron_core import with_figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,7 @@ class Links:
         Raises:
             UnknownFigureError: A name is no figure of links.
         """
-        known = {field.name for field in fields(self)}
-        for name in figures:
-            if name not in known:
-                raise UnknownFigureError(
-                    f"Links have no figure {name!r}; they have: {', '.join(sorted(known))}."
-                )
-        return replace(self, **figures)  # type: ignore[arg-type]  # names checked above
+        return with_figures(self, figures, "Links have")
 
 
 def links(device: Device) -> Links:
@@ -136,6 +130,5 @@ def _figures(core_name: str) -> Mapping[str, dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _data() -> dict[str, dict[str, dict[str, Any]]]:
-    text = (resources.files("neuron_tools.hardware") / "data" / "links.json").read_text(encoding="utf-8")
-    data: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
+    data: dict[str, dict[str, dict[str, Any]]] = json.loads(data_text("links.json"))
     return data

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from neuron_tools.hardware.errors import UnknownFigureError
+
+Figures = TypeVar("Figures", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +156,22 @@ class NeuronCore:
         Raises:
             UnknownFigureError: A name is no figure of a NeuronCore.
         """
-        known = {field.name for field in fields(self)}
-        for name in figures:
-            if name not in known:
-                raise UnknownFigureError(
-                    f"A NeuronCore has no figure {name!r}; it has: {', '.join(sorted(known))}."
-                )
-        return replace(self, **figures)  # type: ignore[arg-type]  # names checked above
+        return with_figures(self, figures, "A NeuronCore has")
+
+
+def with_figures(record: Figures, figures: Mapping[str, object], owner: str) -> Figures:
+    """A record that differs in the named figures.
+
+    Args:
+        record: A data class of figures.
+        figures: Values by name.
+        owner: Whose figures they are, as a sentence about them begins: "Links have".
+
+    Raises:
+        UnknownFigureError: A name is no figure of the record.
+    """
+    known = {field.name for field in fields(record)}
+    for name in figures:
+        if name not in known:
+            raise UnknownFigureError(f"{owner} no figure {name!r}; there are: {', '.join(sorted(known))}.")
+    return replace(record, **figures)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from importlib import resources
+
+from neuron_tools.hardware.catalogue import data_text
 
 COLUMNS = ("kind", "group", "row", "predicted_over_measured")
 SHARE = 0.8
@@ -68,12 +69,11 @@ class ExpectedFactors:
 @lru_cache(maxsize=1)
 def rows() -> tuple[PredictionError, ...]:
     """All rows, as `python -m benchmarks.prediction_errors` wrote them."""
-    file = resources.files("neuron_tools.hardware") / "data" / "prediction_errors.csv"
     return tuple(
         PredictionError(
             Kind(item["kind"]), item["group"], item["row"], float(item["predicted_over_measured"])
         )
-        for item in csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+        for item in csv.DictReader(data_text("prediction_errors.csv").splitlines())
     )
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.dtypes import DType, as_dtype
 
-Array = npt.NDArray[Any]
 Form = tuple[tuple[int, ...], str]
 """Shape and element type."""
 

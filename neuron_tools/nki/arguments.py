@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.abstract import AbstractAdapter
 from neuron_tools.nki.dtypes import DType, find_dtype
 from neuron_tools.nki.host_arrays import host_dtype
 from neuron_tools.nki.torch_tensors import TorchAdapter
-
-Array = npt.NDArray[Any]
 
 
 class Adapter(Protocol):

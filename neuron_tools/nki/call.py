@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.abstract import AbstractArray, Form, map_leaves
 from neuron_tools.nki.arguments import find_adapter
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.run import Run
-from neuron_tools.nki.tracer import Tracer
-
-Array = npt.NDArray[Any]
+from neuron_tools.nki.tracer import Recording, Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ class KernelCall:
     def compute(self, arrays: Sequence[Array]) -> list[Array]:
         """Values of the arrays that a call returns; NumPy arrays that it writes are changed in place."""
         arguments, keywords = self.filled(arrays)
-        done = self.kernel.run(*arguments, recording=False, **keywords)
+        done = self.kernel.run(*arguments, recording=Recording.NOTHING, **keywords)
         return [tensor.array for tensor in done.results]
 
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.body import BUFFER, FIRST_WRITE, Body
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.errors import OutOfMemoryError
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tracer import PARTITIONS, Tracer
 
-Ints = npt.NDArray[np.int64]
 _QUARTER = 32
 
 
@@ -56,28 +56,40 @@ def check_capacity(trace: Tracer) -> None:
     Warns:
         SpillWarning: SBUF overflows and the compiler spills.
     """
-    if not trace.buffers or not trace.row_count:
+    over = _overfull_regions(trace) if trace.row_count else []
+    if not over:
         return
+    body = _compiled_body(trace)
+    living = _live_ranges(body)
+    for region, capacity in over:
+        _check(trace, region, capacity, _tiles(body, region, *living))
+
+
+def _overfull_regions(trace: Tracer) -> list[tuple[MemoryRegion, int]]:
+    """The memories that could not hold all tiles of a run at one time, with their bytes of a partition."""
     core = trace.core
-    for region, capacity in (
-        (MemoryRegion.sbuf, core.sbuf_bytes_per_partition),
-        (MemoryRegion.psum, core.psum_bytes_per_partition),
-    ):
-        open_places = [b for b in trace.buffers if b.region is region and b.address is None]
-        if sum(tile.bytes_per_partition for tile in open_places) > capacity:
-            _check(trace, region, capacity)
+    sizes = {MemoryRegion.sbuf: 0, MemoryRegion.psum: 0}
+    for tile in trace.buffers:
+        if tile.on_chip and tile.address is None:
+            sizes[tile.region] += tile.pitch_bytes * tile.blocks
+    capacities = {
+        MemoryRegion.sbuf: core.sbuf_bytes_per_partition, MemoryRegion.psum: core.psum_bytes_per_partition,
+    }  # fmt: skip
+    return [(region, capacities[region]) for region, size in sizes.items() if size > capacities[region]]
 
 
-def _tiles(trace: Tracer, region: MemoryRegion) -> _Tiles:
-    """The tiles of a memory whose places are open; blocks of a tensor live each for itself."""
+def _compiled_body(trace: Tracer) -> Body:
+    """The calls over buffers of one block each, in the older dialect without the fills that vanish."""
     from neuron_tools.backend.blocks import split_blocks
     from neuron_tools.backend.fills import drop_fills
-    from neuron_tools.nki.lowering.body import make_body
+    from neuron_tools.nki.lowering.body import written_body
 
-    body = split_blocks(make_body(trace))
-    if body.loops_open:
-        body = drop_fills(body)
-    first, last = _live_ranges(body)
+    body = split_blocks(written_body(trace))
+    return drop_fills(body) if body.loops_open else body
+
+
+def _tiles(body: Body, region: MemoryRegion, first: Ints, last: Ints) -> _Tiles:
+    """The tiles of a memory whose places are open; blocks of a tensor live each for itself."""
     buffers = body.buffers
     numbers = np.flatnonzero((buffers.memory == int(region.memory)) & (buffers.address < 0) & (first >= 0))
     quarters = np.minimum(-(-buffers.partitions // _QUARTER) * _QUARTER, PARTITIONS) / PARTITIONS
@@ -96,8 +108,7 @@ def _live_ranges(body: Body) -> tuple[Ints, Ints]:
     return first, last
 
 
-def _check(trace: Tracer, region: MemoryRegion, capacity: int) -> None:
-    tiles = _tiles(trace, region)
+def _check(trace: Tracer, region: MemoryRegion, capacity: int, tiles: _Tiles) -> None:
     order = np.argsort(tiles.first, kind="stable")
     by_end = tiles.bytes_of[np.argsort(tiles.last, kind="stable")]
     freed = np.concatenate([[0.0], np.cumsum(by_end)])

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.nki import ranks
 from neuron_tools.nki.isa.dma import dma_copy
@@ -25,7 +25,6 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, write
 from neuron_tools.records.program import CollectiveKind, Engine, Memory
 
-Array = npt.NDArray[Any]
 _HBM_ONLY = ("all_gather_v", "all_to_all", "all_to_all_v")
 _SLOT = "prepared collective"
 Tensors = Sequence[NkiTensor]

@@ -7,9 +7,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from neuron_tools.arrays import Array
 
 _SINGLE = np.dtype(np.float32)
 _BYTE_FLOATS = frozenset(

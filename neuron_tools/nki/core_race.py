@@ -50,9 +50,14 @@ class _Accesses:
     box: Ints
 
     def within(self, other: _Accesses) -> _Accesses:
-        """Those in reach of another core's: between its first and its last line."""
-        low, high = other.box[:, 0].min(), other.box[:, 1].max()
-        near = (self.box[:, 0] < high) & (low < self.box[:, 1])
+        """Those in reach of another core's: in the box around all that it accesses between two meetings."""
+        epochs, group = np.unique(other.epoch, return_inverse=True)
+        around = np.column_stack([_extreme(np.minimum, other.box[:, 0], group, len(epochs)),
+                                  _extreme(np.maximum, other.box[:, 1], group, len(epochs)),
+                                  _extreme(np.minimum, other.box[:, 2], group, len(epochs)),
+                                  _extreme(np.maximum, other.box[:, 3], group, len(epochs))])  # fmt: skip
+        at = np.minimum(np.searchsorted(epochs, self.epoch), len(epochs) - 1)
+        near = (epochs[at] == self.epoch) & _overlap(self.box, around[at])
         return _Accesses(self.row[near], self.epoch[near], self.box[near])
 
     def distinct(self) -> list[int]:
@@ -62,18 +67,35 @@ class _Accesses:
 
     def overlapping(self, epoch: int, box: Ints) -> npt.NDArray[np.bool_]:
         """Which of them touch a box between the same meetings."""
-        first, last, low, high = (self.box[:, column] for column in range(4))
-        inside = (first < box[1]) & (box[0] < last) & (low < box[3]) & (box[2] < high)
-        return np.asarray(inside & (self.epoch == epoch))
+        return np.asarray(_overlap(self.box, box[None]) & (self.epoch == epoch))
+
+
+def _overlap(one: Ints, other: Ints) -> npt.NDArray[np.bool_]:
+    """Whether boxes share a byte, row by row."""
+    lines = (one[:, 0] < other[:, 1]) & (other[:, 0] < one[:, 1])
+    return np.asarray(lines & (one[:, 2] < other[:, 3]) & (other[:, 2] < one[:, 3]))
+
+
+def _extreme(which: np.ufunc, values: Ints, group: Ints, groups: int) -> Ints:
+    """The least or greatest value of each group."""
+    found = np.zeros(groups, np.int64)
+    found[group] = values  # any of the group to begin with
+    which.at(found, group, values)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Transfers:
-    """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself."""
+    """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself.
+
+    Attributes:
+        written: The buffers that any of them writes.
+    """
 
     buffer: Ints
     operand: Ints
     access: _Accesses
+    written: frozenset[int]
 
     def accesses(self, buffer: int, operands: range) -> _Accesses:
         """Those of some operands to one buffer, in order."""
@@ -96,10 +118,12 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
     Warns:
         RaceWarning: Two cores write the same place.
     """
-    tables = [np.asarray(trace.row_table()) for trace in traces]
+    tables = [trace.row_table() for trace in traces]
     transfers = [_transfers(trace, rows) for trace, rows in zip(traces, tables)]
     for buffer in buffers:
         numbered = list(zip(transfers, buffer.numbers))
+        if not any(number in moved.written for moved, number in numbered):
+            continue
         writes = [moved.accesses(number, _WRITTEN) for moved, number in numbered]
         reads = [moved.accesses(number, _READ) for moved, number in numbered]
         _compare_writes(traces, tables, buffer.name, writes)
@@ -148,8 +172,9 @@ def _transfers(trace: Tracer, rows: npt.NDArray[np.int32]) -> _Transfers:
     filled = (box[:, 1] - box[:, 0]) * (box[:, 3] - box[:, 2]) == moved[rows[row, 0]]
     meetings = np.array(trace.shared.get("meetings", ()), np.int64)
     row = row[filled]
-    return _Transfers(of_region[filled, 0], operand[filled],
-                      _Accesses(row, np.searchsorted(meetings, row, side="right"), box[filled]))  # fmt: skip
+    access = _Accesses(row, np.searchsorted(meetings, row, side="right"), box[filled])
+    buffer, operand = of_region[filled, 0], operand[filled]
+    return _Transfers(buffer, operand, access, frozenset(buffer[operand < _WRITTEN.stop].tolist()))
 
 
 def _compare(
@@ -163,6 +188,7 @@ def _compare(
 ) -> None:
     """Refuse a read that a write of the other core races with, unless the reader wrote there itself."""
     reader, writer = cores
+    reads = reads.within(writes)
     for at in reads.distinct():
         epoch, box = int(reads.epoch[at]), reads.box[at]
         races = writes.overlapping(epoch, box)

@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
 from neuron_tools.nki.run import Run
+from neuron_tools.nki.tracer import Recording
 
 FRAMEWORKS = "neuron_tools.kernel_frameworks"
 """Entry points named after a framework's module: asked first, once the program has imported it."""
@@ -23,8 +24,8 @@ CHECKS = "NKI_CHECKS"
 class Runnable(Protocol):
     """What is called: a kernel."""
 
-    def run(self, *arguments: Any, recording: bool = True, **keywords: Any) -> Run:
-        """Run it for its values, and its trace where `recording`."""
+    def run(self, *arguments: Any, recording: Recording = Recording.ALL, **keywords: Any) -> Run:
+        """Run it for its values, and for as much of its trace as `recording` asks for."""
 
 
 Listener = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
@@ -85,12 +86,18 @@ def _start_runtimes() -> None:
 def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
     """Run a kernel for its values, and check what only the whole run shows.
 
-    `NKI_CHECKS=fast` leaves out the latter: capacity and the cores' races.
+    `NKI_CHECKS=fast` leaves out the latter: capacity, the cores' races, and tiles placed over one another.
+
+    Raises:
+        NkiError: The kernel breaks a rule; the text names its line.
     """
     from neuron_tools.nki.capacity import check_capacity
+    from neuron_tools.nki.lowering.placement_check import check_placed
 
-    thorough = os.environ.get(CHECKS) != "fast"
-    done = kernel.run(*arguments, recording=thorough, **keywords)
-    for trace in done.traces if thorough else ():
+    if os.environ.get(CHECKS) == "fast":
+        return kernel.run(*arguments, recording=Recording.NOTHING, **keywords)
+    done = kernel.run(*arguments, recording=Recording.CALLS, **keywords)
+    for trace in done.traces:
+        check_placed(trace)
         check_capacity(trace)
     return done

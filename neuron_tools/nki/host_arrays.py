@@ -11,12 +11,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import ALL, DType, as_dtype, find_dtype
-
-Array = npt.NDArray[Any]
 
 
 def host_dtype(dtype: DType) -> np.dtype[Any]:

@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from neuron_tools.arrays import Bools, Ints
+
 Rectangle = tuple[tuple[int, int], ...]
+
+
+def _elementwise(compute: Callable[[Any, Any], Any]) -> Callable[[Index, Any], Index]:
+    """A method that computes on the numbers of both."""
+    return lambda self, other: _explicit(compute(self.evaluate(), as_index(other).evaluate()))
+
+
+def _condition(relation: Callable[[Any, Any], Any]) -> Callable[[Index, Any], Mask]:
+    """A method that compares both."""
+    return lambda self, other: Mask((Condition(self - other, relation),))
 
 
 class Index:
@@ -37,7 +47,7 @@ class Index:
         extents: tuple[int, ...],
         coefficients: tuple[int, ...],
         offset: int = 0,
-        values: IntArray | None = None,
+        values: Ints | None = None,
     ) -> None:
         self.extents = extents
         self.coefficients = coefficients
@@ -54,7 +64,7 @@ class Index:
         """Axes of the grid."""
         return len(self.extents)
 
-    def evaluate(self) -> IntArray:
+    def evaluate(self) -> Ints:
         """The integers, int64, of a shape that broadcasts to `extents`."""
         if self.values is not None:
             return self.values
@@ -136,36 +146,12 @@ class Index:
         negated: Index = (-self) + other
         return negated
 
-    def __floordiv__(self, other: Any) -> Index:
-        return _explicit(self.evaluate() // as_index(other).evaluate())
-
-    def __mod__(self, other: Any) -> Index:
-        return _explicit(self.evaluate() % as_index(other).evaluate())
-
-    def __and__(self, other: Any) -> Index:
-        return _explicit(self.evaluate() & as_index(other).evaluate())
-
-    def __rshift__(self, other: Any) -> Index:
-        return _explicit(self.evaluate() >> as_index(other).evaluate())
-
-    def __lt__(self, other: Any) -> Mask:
-        return Mask((Condition(self - other, operator.lt),))
-
-    def __le__(self, other: Any) -> Mask:
-        return Mask((Condition(self - other, operator.le),))
-
-    def __gt__(self, other: Any) -> Mask:
-        return Mask((Condition(self - other, operator.gt),))
-
-    def __ge__(self, other: Any) -> Mask:
-        return Mask((Condition(self - other, operator.ge),))
-
-    def __eq__(self, other: object) -> Mask:  # type: ignore[override]  # a comparison of indices is a mask
-        return Mask((Condition(self - other, operator.eq),))
-
-    def __ne__(self, other: object) -> Mask:  # type: ignore[override]  # a comparison of indices is a mask
-        return Mask((Condition(self - other, operator.ne),))
-
+    __floordiv__, __mod__ = _elementwise(operator.floordiv), _elementwise(operator.mod)
+    __and__, __rshift__ = _elementwise(operator.and_), _elementwise(operator.rshift)
+    __lt__, __le__ = _condition(operator.lt), _condition(operator.le)
+    __gt__, __ge__ = _condition(operator.gt), _condition(operator.ge)
+    __eq__ = _condition(operator.eq)  # type: ignore[assignment]  # a comparison of indices is a mask
+    __ne__ = _condition(operator.ne)  # type: ignore[assignment]  # a comparison of indices is a mask
     __hash__ = None  # type: ignore[assignment]  # as Python does beside __eq__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -176,7 +162,7 @@ class Index:
         return f"Index(shape={self.extents})"
 
 
-def _explicit(values: IntArray) -> Index:
+def _explicit(values: Ints) -> Index:
     return Index(values.shape, (0,) * values.ndim, 0, values)
 
 
@@ -264,7 +250,7 @@ class Condition:
         self.index = index
         self.relation = relation
 
-    def evaluate(self, width: int) -> BoolArray:
+    def evaluate(self, width: int) -> Bools:
         """Boolean array of `width` axes that broadcasts over the grid."""
         return np.asarray(self.relation(pad(self.index, width).evaluate(), 0))
 
@@ -284,7 +270,7 @@ class Mask:
 
     __slots__ = ("array", "conditions")
 
-    def __init__(self, conditions: tuple[Condition, ...], array: BoolArray | None = None) -> None:
+    def __init__(self, conditions: tuple[Condition, ...], array: Bools | None = None) -> None:
         self.conditions = conditions
         self.array = array
 
@@ -314,7 +300,7 @@ class Mask:
         widths = [condition.index.ndim for condition in self.conditions]
         return max([*widths, 0 if self.array is None else self.array.ndim])
 
-    def evaluate(self, width: int | None = None) -> BoolArray:
+    def evaluate(self, width: int | None = None) -> Bools:
         """Boolean array that broadcasts over the grid."""
         width = self.ndim if width is None else width
         total = np.ones((1,) * width, bool)
@@ -324,7 +310,7 @@ class Mask:
             total = total & self.array.reshape((1,) * (width - self.array.ndim) + self.array.shape)
         return total
 
-    def split(self, shape: tuple[int, ...]) -> tuple[Rectangle, BoolArray | None]:
+    def split(self, shape: tuple[int, ...]) -> tuple[Rectangle, Bools | None]:
         """The part of a tile of `shape` that the mask leaves.
 
         Returns:
@@ -333,7 +319,7 @@ class Mask:
         """
         width = len(shape)
         limits = [(0, extent) for extent in shape]
-        rest: list[BoolArray] = []
+        rest: list[Bools] = []
         if self.ndim > width:
             rest.append(self.evaluate().reshape(shape))
         else:
@@ -348,7 +334,7 @@ class Mask:
 MaskLike = Mask | bool | np.bool_
 
 
-def _narrow(condition: Condition, width: int, limits: list[tuple[int, int]], rest: list[BoolArray]) -> None:
+def _narrow(condition: Condition, width: int, limits: list[tuple[int, int]], rest: list[Bools]) -> None:
     axis = condition.axis(width)
     holds = condition.evaluate(width)
     if axis == -1:
@@ -367,7 +353,7 @@ def _narrow(condition: Condition, width: int, limits: list[tuple[int, int]], res
     rest.append(holds)
 
 
-def _rest_array(rest: list[BoolArray], shape: tuple[int, ...], rectangle: Rectangle) -> BoolArray | None:
+def _rest_array(rest: list[Bools], shape: tuple[int, ...], rectangle: Rectangle) -> Bools | None:
     if not rest:
         return None
     total = np.ones((1,) * len(shape), bool)

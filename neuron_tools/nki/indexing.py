@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import DType, as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
@@ -18,7 +19,6 @@ from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.scalars import require_32_bits
 from neuron_tools.nki.tensor_base import Own, TensorBase
 
-IntArray = npt.NDArray[np.int64]
 _INDIRECT_GROUP = 16  # partitions that share their positions on the Vector, Scalar and GpSimd engines
 
 
@@ -325,7 +325,7 @@ def _gathered_strides(tensor: TensorBase, dim: int, shape: tuple[int, ...]) -> t
     return tuple(step * 2 + 1 for step in outer) + inner
 
 
-def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> IntArray:
+def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Ints:
     total: Any = np.full((1,) * len(shape), offset, np.int64)
     for axis, (extent, stride) in enumerate(zip(shape, strides)):
         steps = np.arange(extent, dtype=np.int64) * stride
@@ -333,7 +333,7 @@ def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Int
     return np.asarray(total)
 
 
-def index_values(index: TensorBase) -> IntArray:
+def index_values(index: TensorBase) -> Ints:
     """The indices of a tensor in the order in which DMA takes them: along the partitions first."""
     trace = tracing.active()
     if index.region < 0:
@@ -396,7 +396,7 @@ def _across_partitions(tensor: TensorBase, kind: DType, strides: Shape, start: i
     return (pitch, *strides[1:]), partition * pitch + element
 
 
-def _vector_pattern(tensor: Own, view: Own, chosen: IntArray, indirect_dim: int, step: int) -> Own:
+def _vector_pattern(tensor: Own, view: Own, chosen: Ints, indirect_dim: int, step: int) -> Own:
     """One index per position of the pattern's first dimension, which it replaces."""
     count = view.shape[0]
     if len(chosen) < count:

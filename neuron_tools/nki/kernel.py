@@ -17,7 +17,7 @@ from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.python_subset import check_subset
 from neuron_tools.nki.run import Launch, Run, run
 from neuron_tools.nki.target import default_core
-from neuron_tools.nki.tracer import NeedsCores, NeedsValues
+from neuron_tools.nki.tracer import NeedsCores, NeedsValues, Recording
 
 _LARGEST_LOGICAL_CORE = 2
 
@@ -60,7 +60,7 @@ class Kernel:
         axes = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
         return Kernel(self.func, grid=axes, older_dialect=self.older_dialect, mode=self.mode, core=self.core)
 
-    def launch(self, *, values: bool = True, recording: bool = True) -> Launch:
+    def launch(self, *, values: bool = True, recording: Recording = Recording.ALL) -> Launch:
         """How a call runs.
 
         Raises:
@@ -85,14 +85,16 @@ class Kernel:
         extent = int(_extent(axis))
         return extent if 1 < extent <= _LARGEST_LOGICAL_CORE else 1
 
-    def run(self, *arguments: Any, values: bool = True, recording: bool = True, **keywords: Any) -> Run:
+    def run(
+        self, *arguments: Any, values: bool = True, recording: Recording = Recording.ALL, **keywords: Any
+    ) -> Run:
         """Run the kernel and keep its traces.
 
         Args:
             arguments: The kernel's arguments.
             values: Whether to compute values; where the kernel's course depends on them they are computed
                 all the same.
-            recording: Whether to record instructions.
+            recording: What of the run to keep.
             keywords: The kernel's keyword arguments.
         """
         if not self.older_dialect:

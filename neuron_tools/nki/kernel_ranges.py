@@ -19,7 +19,7 @@ _CHANGING = threading.Lock()
 
 def _kernel_range(*bounds: Any) -> Any:
     trace = tracing.running()
-    if trace is not None and trace.recording:
+    if trace is not None and trace.noting_loops:
         return LoopRange(*bounds, depth=2)
     if all(type(bound) is int for bound in bounds):
         return range(*bounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 Shape = tuple[int, ...]
 
@@ -29,10 +30,7 @@ def merge_strides(shape: Shape, strides: Shape) -> tuple[int, int] | None:
     for (_, outer), (extent, inner) in itertools.pairwise(pairs):
         if outer != extent * inner:
             return None
-    size = 1
-    for extent, _ in pairs:
-        size *= extent
-    return size, pairs[-1][1]
+    return math.prod(extent for extent, _ in pairs), pairs[-1][1]
 
 
 def reshape_strides(shape: Shape, strides: Shape, wanted: Shape) -> Shape | None:

@@ -67,11 +67,11 @@ class LoopRange:
             return iter(self._numbers)
         if trace.older_dialect:
             return self._iterate_indices(trace)
-        return self._iterate(trace) if trace.recording else iter(self._numbers)
+        return self._iterate(trace) if trace.noting_loops else iter(self._numbers)
 
     def _iterate_indices(self, trace: tracing.Tracer) -> Iterator[int]:
         depth = len(trace.open_loops)
-        numbers = self._iterate(trace) if trace.recording else iter(self._numbers)
+        numbers = self._iterate(trace) if trace.noting_loops else iter(self._numbers)
         try:
             for value in numbers if self._frame is None else each_traced_once(numbers, self._frame):
                 index = LoopIndex(value)
@@ -209,7 +209,7 @@ def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], Virt
     loop = loop_number(trace, UNNAMED, frame.f_code.co_filename, frame.f_lineno or 0)
     around, condition, count = trace.place, init, 0
     while int(condition) != 0:
-        if trace.recording:
+        if trace.noting_loops:
             trace.place = tracing.LoopPlace(around, loop, count)
         condition = body_fun(VirtualRegister(int(condition)))
         count += 1

@@ -9,19 +9,19 @@ whole quadrants, and on consecutive partitions when it holds one row per group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
 
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
 
-Array = npt.NDArray[Any]
 GROUP_PARTITIONS = 8
 QUADRANT = 32
 BIAS = 127

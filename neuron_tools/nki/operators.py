@@ -14,11 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.errors import NkiValidationError
 
-Array = npt.NDArray[Any]
 FP32_MINIMUM = float(np.finfo(np.float32).min)
 
 

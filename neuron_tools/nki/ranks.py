@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
+from neuron_tools.arrays import Array
 from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.errors import NkiValidationError, TracingError
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.run import Run
-
-Array = npt.NDArray[Any]
+from neuron_tools.nki.turns import Turns
 
 
 class Communicator(Protocol):
@@ -86,49 +83,28 @@ class Meeting:
     number: int
 
 
-class _RanksInTurn:
+class _RanksInTurn(Turns):
     """Ranks as threads of which one runs at a time; it hands over when it waits for another."""
 
     def __init__(self, kernel: Kernel, arguments: Sequence[tuple[Any, ...]], values: bool) -> None:
+        super().__init__(len(arguments), "another rank failed")
         self._kernel = kernel
         self._arguments = arguments
         self._values = values
         self._runs: list[Any] = [None] * len(arguments)
-        self._failures: list[BaseException] = []
-        self._condition = threading.Condition()
-        self._turn = 0
-        self._ended: set[int] = set()
         self._mail: dict[Meeting, dict[int, Array]] = {}
         self._fruitless = 0  # turns since a rank gave something or ended
 
     def run(self) -> list[Run]:
         """Every rank to its end."""
         with traced_ranges(self._kernel.func):
-            threads = [
-                threading.Thread(target=self._work, args=(rank,)) for rank in range(len(self._arguments))
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        if self._failures:
-            raise self._failures[0]
+            self.run_all(self._work)
         return self._runs
 
     def _work(self, rank: int) -> None:
         _OWN.set(_RankInTurn(rank, self))
-        try:
-            self._wait_turn(rank)
-            self._runs[rank] = self._kernel.run(*self._arguments[rank], values=self._values)
-        except BaseException as error:
-            with self._condition:
-                self._failures.append(error)
-                self._condition.notify_all()
-        finally:
-            with self._condition:
-                self._ended.add(rank)
-                self._fruitless = 0
-            self._hand_over(rank)
+        self._runs[rank] = self._kernel.run(*self._arguments[rank], values=self._values)
+        self._fruitless = 0
 
     def give(self, rank: int, meeting: Meeting, array: Array) -> list[Array]:
         """Leave an array for a meeting, and wait until all of the group have."""
@@ -142,40 +118,24 @@ class _RanksInTurn:
                 if len(box) == len(group):
                     break
             missing = next(member for member in group if member not in box)
-            if missing in self._ended or missing >= len(self._arguments):
+            if missing in self._ended or missing >= self.count:
                 raise NkiValidationError(
                     f"rank {rank} waits in a collective for rank {missing}, which does not take part",
                     tracing.where(),
                 )
             self._refuse_deadlock(rank, group)
-            self._hand_over(rank)
-            self._wait_turn(rank)
+            self.switch(rank)
         return [box[member] for member in group]
 
     def _refuse_deadlock(self, rank: int, group: tuple[int, ...]) -> None:
         """Refuse to go on where every core of every rank has had turns and none has given anything."""
         self._fruitless += 1
-        if self._fruitless > _FRUITLESS_TURNS * len(self._arguments):
+        if self._fruitless > _FRUITLESS_TURNS * self.count:
             raise NkiValidationError(
                 f"all ranks wait for one another, rank {rank} in a collective of {group}, others elsewhere "
                 "or at a barrier; let the cores of all ranks come to collectives and barriers in one order",
                 tracing.where(),
             )
-
-    def _wait_turn(self, rank: int) -> None:
-        with self._condition:
-            self._condition.wait_for(lambda: self._turn == rank or self._failures)
-            if self._failures:
-                raise TracingError("another rank failed")
-
-    def _hand_over(self, rank: int) -> None:
-        with self._condition:
-            for step in range(1, len(self._arguments) + 1):
-                other = (rank + step) % len(self._arguments)
-                if other not in self._ended:
-                    self._turn = other
-                    break
-            self._condition.notify_all()
 
 
 class _RankInTurn:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
@@ -22,16 +19,15 @@ from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.core_race import SharedBuffer, check_cores
 from neuron_tools.nki.dtypes import as_dtype
-from neuron_tools.nki.errors import NkiValidationError, TracingError
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.launch_record import describe_launch
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.returned import check_lost, check_written, returning_line
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.tracer import Tracer
-
-Array = npt.NDArray[Any]
+from neuron_tools.nki.tracer import Recording, Tracer
+from neuron_tools.nki.turns import Turns
 
 PRECISE = "NKI_PRECISE_FP"
 """Environment variable: "0" stores bfloat16 and float8 as float32, as AWS's simulator does then."""
@@ -49,7 +45,7 @@ class Launch:
         cores: Physical cores that run instances side by side: 1 or 2.
         older_dialect: Whether the kernel came from `neuronxcc.nki`.
         values: Whether to compute values.
-        recording: Whether to record instructions.
+        recording: What of the run to keep.
         on_chip_results: Whether a kernel may return tiles on chip: AWS's simulator lets it.
     """
 
@@ -60,7 +56,7 @@ class Launch:
     cores: int = 1
     older_dialect: bool = False
     values: bool = True
-    recording: bool = True
+    recording: Recording = Recording.ALL
     on_chip_results: bool = False
 
 
@@ -92,7 +88,7 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
             done = _run_side_by_side(launch, arguments, keywords)
         else:
             done = _run_in_turn(launch, arguments, keywords)
-    if launch.recording and not any(trace.data_dependent for trace in done.traces):
+    if launch.recording is Recording.ALL and not any(trace.data_dependent for trace in done.traces):
         launched = describe_launch(launch.function, arguments, keywords, launch.grid, launch.cores)
         for trace in done.traces:
             trace.launched = launched
@@ -124,6 +120,7 @@ def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[s
             given = inputs.bind(arguments), inputs.bind(dict(keywords))
             result = _run_instances(launch, trace, given)
     finally:
+        trace.leave()
         tracing.activate(before)
     return _finished(launch, [trace], inputs, [result])
 
@@ -155,7 +152,7 @@ def _start_instance(trace: Tracer, ids: tuple[int, ...]) -> None:
     trace.shared["shared-count"] = 0
     trace.accumulators.clear()
     trace.place = None
-    if trace.recording and tracing.grid_size(trace.grid) > 1:
+    if trace.noting_loops and tracing.grid_size(trace.grid) > 1:
         for axis, position in enumerate(ids):
             name = f"program_id({axis})"
             trace.place = tracing.LoopPlace(trace.place, loop_number(trace, name, "", 0), position)
@@ -191,7 +188,10 @@ class _Inputs:
         shape = tuple(int(extent) for extent in adapter.shape(value))
         dtype = as_dtype(adapter.dtype(value))
         name = f"input.{len(self.storages)}"
-        storage = self.trace.new_buffer(MemoryRegion.shared_hbm, dtype, shape, kind="input", name=name)
+        region = (
+            MemoryRegion.hbm if self.trace.launch is None else MemoryRegion.shared_hbm
+        )  # as AWS's simulator
+        storage = self.trace.new_buffer(region, dtype, shape, kind="input", name=name)
         if self.trace.values:
             values = adapter.array(value).reshape(-1)
             storage.hold_argument(values if values.dtype == dtype.dtype else values.view(dtype.dtype))
@@ -233,7 +233,7 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
     outputs = unbind(results[0])
     made = [_tensors(result) for result in results]
     check_written(launch.function, made[0])
-    if launch.recording and len(traces) == 1 and not made[0]:
+    if launch.recording is not Recording.NOTHING and len(traces) == 1 and not made[0]:
         check_lost(launch.function, traces[0])
     for tensor in (tensor for tensors in made for tensor in tensors):
         if tensor.backing.kind == "scratch":
@@ -255,18 +255,15 @@ def _tensors(result: Any) -> list[NkiTensor]:
     return found
 
 
-class SharedLaunch:
+class SharedLaunch(Turns):
     """Two physical cores of one logical NeuronCore, taking turns until both wait for each other.
 
     Only one core's instance runs at a time; it hands over when it waits at a barrier or ends.
     """
 
     def __init__(self, cores: int) -> None:
+        super().__init__(cores, "another core's instance failed")
         self.cores = cores
-        self.failures: list[BaseException] = []
-        self._turn = 0
-        self._ended: set[int] = set()
-        self._condition = threading.Condition()
         self._arrived: dict[Any, int] = {}
         self._buffers: dict[Any, Buffer] = {}
         self._numbers: dict[Any, dict[int, int]] = {}
@@ -288,39 +285,6 @@ class SharedLaunch:
             for key, numbers in self._numbers.items()
             if len(numbers) == self.cores
         ]
-
-    def wait_turn(self, rank: int) -> None:
-        """Wait until this core may run.
-
-        Raises:
-            TracingError: The other core failed.
-        """
-        with self._condition:
-            self._condition.wait_for(lambda: self._turn == rank or self.failures)
-            if self.failures:
-                raise TracingError("another core's instance failed")
-
-    def hand_over(self, rank: int) -> None:
-        """Let the next core run that has not ended."""
-        with self._condition:
-            for step in range(1, self.cores + 1):
-                other = (rank + step) % self.cores
-                if other not in self._ended:
-                    self._turn = other
-                    break
-            self._condition.notify_all()
-
-    def end(self, rank: int) -> None:
-        """This core's instance is over."""
-        with self._condition:
-            self._ended.add(rank)
-        self.hand_over(rank)
-
-    def fail(self, error: BaseException) -> None:
-        """Stop all cores."""
-        with self._condition:
-            self.failures.append(error)
-            self._condition.notify_all()
 
     def barrier(self, trace: Tracer) -> None:
         """Wait until every core has come to its barrier."""
@@ -354,11 +318,6 @@ class SharedLaunch:
         """Whether another core's instance goes on."""
         return len(self._ended - {rank}) < self.cores - 1
 
-    def switch(self, rank: int) -> None:
-        """Let the other cores run until it is this one's turn again."""
-        self.hand_over(rank)
-        self.wait_turn(rank)
-
 
 def _note_meeting(trace: Tracer) -> None:
     """Remember the row before which the cores met."""
@@ -373,34 +332,25 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
 
     def work(rank: int) -> None:
         trace = traces[rank]
-        try:
-            shared.wait_turn(rank)
-            tracing.activate(trace)
-            given = inputs[rank].bind(arguments), inputs[rank].bind(dict(keywords))
-            if rank:
-                _share_inputs(inputs[0], inputs[rank])
-            _start_instance(trace, (rank,))
-            results[rank] = _invoke(launch.function, *given)
-            if trace.pending is not None:
-                trace.flush(trace.pending)
-            shared.end(rank)
-        except BaseException as error:
-            shared.fail(error)
+        tracing.activate(trace)
+        given = inputs[rank].bind(arguments), inputs[rank].bind(dict(keywords))
+        if rank:
+            _share_inputs(inputs[0], inputs[rank])
+        _start_instance(trace, (rank,))
+        results[rank] = _invoke(launch.function, *given)
+        if trace.pending is not None:
+            trace.flush(trace.pending)
 
     for rank, trace in enumerate(traces):
         trace.launch = shared
         shared.rank[id(trace)] = rank
     with traced_ranges(launch.function):
-        threads = [
-            threading.Thread(target=copy_context().run, args=(work, rank)) for rank in range(launch.cores)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if shared.failures:
-        raise shared.failures[0]
-    if launch.recording:
+        try:
+            shared.run_all(work)
+        finally:
+            for trace in traces:
+                trace.leave()
+    if launch.recording is not Recording.NOTHING:
         check_cores(traces, [*shared.shared_buffers(), *_common_inputs(inputs)])
     return _finished(launch, traces, inputs[0], results)
 

@@ -8,7 +8,10 @@ from functools import lru_cache
 from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
 
-TARGET_VARIABLES = ("NEURON_TOOLS_TARGET", "NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION")
+TARGET_VARIABLES = (
+    "NEURON_TOOLS_TARGET", "NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NEURON_TOOLS_TIMED",
+)  # fmt: skip
+"""The first that is set decides; the last is set in every run of `python -m neuron_tools`."""
 _GENERATIONS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
 _chosen: list[NeuronCore] = []
 

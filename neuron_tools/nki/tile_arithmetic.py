@@ -16,6 +16,15 @@ from neuron_tools.nki.view import View
 Own = TypeVar("Own", bound="TileArithmetic")
 
 
+def _operator(name: str, swapped: bool = False) -> Callable[[Own, Any], Own]:
+    """A method of two operands that computes what the language's function of that name does."""
+
+    def operate(self: Own, other: Any) -> Own:
+        return self._binary(name, other, swapped)
+
+    return operate
+
+
 class TileArithmetic(View):
     """What tensors inherit their operators from."""
 
@@ -31,59 +40,20 @@ class TileArithmetic(View):
         result: Own = function(other, self) if swapped else function(self, other)
         return result
 
-    def __add__(self: Own, other: Any) -> Own:
-        return self._binary("add", other)
-
-    def __radd__(self: Own, other: Any) -> Own:
-        return self._binary("add", other, True)
-
-    def __sub__(self: Own, other: Any) -> Own:
-        return self._binary("subtract", other)
-
-    def __rsub__(self: Own, other: Any) -> Own:
-        return self._binary("subtract", other, True)
-
-    def __mul__(self: Own, other: Any) -> Own:
-        return self._binary("multiply", other)
-
-    def __rmul__(self: Own, other: Any) -> Own:
-        return self._binary("multiply", other, True)
-
-    def __truediv__(self: Own, other: Any) -> Own:
-        return self._binary("divide", other)
-
-    def __rtruediv__(self: Own, other: Any) -> Own:
-        return self._binary("divide", other, True)
-
-    def __pow__(self: Own, other: Any) -> Own:
-        return self._binary("power", other)
-
-    def __and__(self: Own, other: Any) -> Own:
-        return self._binary("bitwise_and", other)
-
-    def __or__(self: Own, other: Any) -> Own:
-        return self._binary("bitwise_or", other)
-
-    def __xor__(self: Own, other: Any) -> Own:
-        return self._binary("bitwise_xor", other)
-
-    def __lshift__(self: Own, other: Any) -> Own:
-        return self._binary("left_shift", other)
-
-    def __rshift__(self: Own, other: Any) -> Own:
-        return self._binary("right_shift", other)
-
-    def __lt__(self: Own, other: Any) -> Own:
-        return self._binary("less", other)
-
-    def __le__(self: Own, other: Any) -> Own:
-        return self._binary("less_equal", other)
-
-    def __gt__(self: Own, other: Any) -> Own:
-        return self._binary("greater", other)
-
-    def __ge__(self: Own, other: Any) -> Own:
-        return self._binary("greater_equal", other)
+    __add__, __radd__ = _operator("add"), _operator("add", True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
+    __pow__ = _operator("power")
+    __and__ = _operator("bitwise_and")
+    __or__ = _operator("bitwise_or")
+    __xor__ = _operator("bitwise_xor")
+    __lshift__ = _operator("left_shift")
+    __rshift__ = _operator("right_shift")
+    __lt__ = _operator("less")
+    __le__ = _operator("less_equal")
+    __gt__ = _operator("greater")
+    __ge__ = _operator("greater_equal")
 
     def __eq__(self, other: object) -> Any:
         """Where elements equal a number or a tile's, in the older dialect; else whether it is the object."""

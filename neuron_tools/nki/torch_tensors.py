@@ -9,11 +9,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.dtypes import DType, find_dtype
 
-Array = npt.NDArray[Any]
 _NARROWED = {"torch.float64": "float32", "torch.int64": "int32"}
 _ELEMENTS = {
     "torch.bfloat16": np.dtype(ml_dtypes.bfloat16),

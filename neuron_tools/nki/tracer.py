@@ -7,16 +7,19 @@ all that happens per call; dependencies, addresses and the Program are computed 
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from enum import Enum
+from itertools import chain
 from math import prod
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
@@ -38,7 +41,6 @@ ITERATION_WIDTH = 3
 
 PARTITIONS = 128
 
-Int32Array = npt.NDArray[np.int32]
 Held = TypeVar("Held", bound=View)
 
 
@@ -50,6 +52,20 @@ class _OfThread(threading.local):
 
 OF_THREAD = _OfThread()
 _getframe = sys._getframe
+
+
+class Recording(Enum):
+    """What of a run is kept.
+
+    Attributes:
+        NOTHING: Values only.
+        CALLS: The instructions and where they come from: what checks of the whole run look at.
+        ALL: Also the iterations that they belong to, for a Program.
+    """
+
+    NOTHING = 0
+    CALLS = 1
+    ALL = 2
 
 
 class NeedsValues(Exception):
@@ -143,6 +159,7 @@ class Tracer(CallSites):
         values: Whether values are computed.
         wide: Whether narrow floats are stored as float32, without rounding.
         recording: Whether instructions are recorded.
+        noting_loops: Whether the iterations that they belong to are recorded.
         calls: Distinct calls (kind, site, two regions written, four read), numbered in order.
         call_rows, iteration_rows: Call and iteration of every instruction.
         regions, iterations: Rows of REGION_WIDTH and ITERATION_WIDTH integers.
@@ -163,7 +180,7 @@ class Tracer(CallSites):
         core: NeuronCore,
         *,
         values: bool = True,
-        recording: bool = True,
+        recording: Recording = Recording.ALL,
         older_dialect: bool = False,
         grid: tuple[int, ...] = (),
         wide: bool = False,
@@ -172,7 +189,8 @@ class Tracer(CallSites):
         self.core = core
         self.wide = wide
         self.values = values
-        self.recording = recording
+        self.recording = recording is not Recording.NOTHING
+        self.noting_loops = recording is Recording.ALL
         self.older_dialect = older_dialect
         self.grid = grid
         self.program_ids: tuple[int, ...] = (0,) * len(grid)
@@ -203,6 +221,8 @@ class Tracer(CallSites):
         self.launch: Any = None
         self.launched: KernelLaunch | None = None
         self.data_dependent = False
+        self._row_table = _no_rows(ROW_WIDTH)
+        self._region_table = _no_rows(REGION_WIDTH)
 
     # Rows
 
@@ -216,23 +236,21 @@ class Tracer(CallSites):
         if site < 0:
             frame = _getframe(2)
             while id(frame.f_globals) in INTERNAL_MODULES:
-                frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
-            back = frame.f_back
-            found = None
-            if back is not None and back.f_code is self.stop_code:
-                found = self.sites.get((id(frame.f_code), frame.f_lasti))
-            site = self.site() if found is None else found
+                frame = frame.f_back  # type: ignore[assignment]  # a kernel's frame ends the walk
+            found = self.sites.get((self.context, frame.f_lasti)) if frame is self.frame else None
+            site = self.site_in(frame) if found is None else found
         call = (kind.number, site, w0, w1, r0, r1, r2, r3)
         calls = self.calls
         number = calls.get(call)
         if number is None:
             number = calls[call] = len(calls)
         self.call_rows.append(number)
-        place = self.place
-        if place is None:
-            self.iteration_rows.append(-1)
-        else:
-            self.iteration_rows.append(place.number if place.number >= 0 else self._note_iteration(place))
+        if self.noting_loops:
+            place = self.place
+            if place is None:
+                self.iteration_rows.append(-1)
+            else:
+                self.iteration_rows.append(place.number if place.number >= 0 else self._note_iteration(place))
 
     def note_name(self, name: str | None) -> None:
         """Keep the kernel's own name of the call that was recorded last, if it has one."""
@@ -404,22 +422,37 @@ class Tracer(CallSites):
         """Instructions recorded."""
         return len(self.call_rows)
 
-    def row_table(self) -> Int32Array:
+    def row_table(self) -> Int32s:
         """(rows, ROW_WIDTH) int32: kind, site, iteration, and the operands' regions of each instruction."""
-        calls = np.array(list(self.calls), np.int32).reshape(-1, ROW_WIDTH - 1)
-        table = np.empty((len(self.call_rows), ROW_WIDTH), np.int32)
-        picked = calls[np.array(self.call_rows, np.int64)]
-        table[:, :2], table[:, 3:] = picked[:, :2], picked[:, 2:]
-        table[:, 2] = self.iteration_rows
-        return table
+        if len(self._row_table) != len(self.call_rows):
+            calls = _table(list(self.calls), ROW_WIDTH - 1)
+            table = np.empty((len(self.call_rows), ROW_WIDTH), np.int32)
+            picked = calls[np.array(self.call_rows, np.int64)]
+            table[:, :2], table[:, 3:] = picked[:, :2], picked[:, 2:]
+            table[:, 2] = self.iteration_rows if self.noting_loops else -1
+            table.flags.writeable = False
+            self._row_table = table
+        return self._row_table
 
-    def region_table(self) -> Int32Array:
+    def region_table(self) -> Int32s:
         """(regions, REGION_WIDTH) int32: buffer, lines and bytes of each region."""
-        return np.array(self.regions, np.int32).reshape(-1, REGION_WIDTH)
+        if len(self._region_table) != len(self.regions):
+            self._region_table = _table(self.regions, REGION_WIDTH)
+            self._region_table.flags.writeable = False
+        return self._region_table
 
-    def iteration_table(self) -> Int32Array:
+    def iteration_table(self) -> Int32s:
         """(iterations, ITERATION_WIDTH) int32: enclosing iteration, loop, value of its variable."""
         return np.array(self.iterations, np.int32).reshape(-1, ITERATION_WIDTH)
+
+
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> Int32s:
+    """Tuples of integers as the rows of a table."""
+    return np.fromiter(chain.from_iterable(rows), np.int32, len(rows) * width).reshape(-1, width)
+
+
+def _no_rows(width: int) -> Int32s:
+    return np.zeros((0, width), np.int32)
 
 
 class LoopPlace:
@@ -457,7 +490,4 @@ class HeldEmission:
 
 def grid_size(grid: Sequence[int]) -> int:
     """Instances of a launch grid."""
-    size = 1
-    for extent in grid:
-        size *= int(extent)
-    return size
+    return math.prod(map(int, grid))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
@@ -18,7 +19,6 @@ from neuron_tools.nki.tracer import OF_THREAD
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
 
-Array = npt.NDArray[Any]
 _FLOAT32 = np.dtype(np.float32)
 _TF32_MASK = np.uint32(0xFFFFE000)
 

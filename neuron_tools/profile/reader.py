@@ -105,7 +105,6 @@ class Profile:
     def close(self) -> None:
         """Release the profile's files; those of a slice are its whole profile's."""
         if self.whole is not self:
-            self._views = None
             return
         if self._database is not None:
             self._database.close()
@@ -460,15 +459,16 @@ class Profile:
 
         views = self._named_views()
         with reading(self.path, duckdb.Error):
-            views.make(query)
-        return views.cursor()
+            views.make(query, of_range=self._range_ns is not None)
+        return views.cursor(self._range_ns)
 
     def _named_views(self) -> NamedViews:
-        """The views of this range; made when the first query comes, for the timeline does without."""
-        whole = self.whole._named_views() if self.whole is not self else None
+        """The views of the profile and its ranges; made with the first query, for a timeline needs none."""
+        if self.whole is not self:
+            return self.whole._named_views()
         with self._lock:
             if self._views is None:
-                self._views = self._connect() if whole is None else whole.between(*self._range_ns or (0, 0))
+                self._views = self._connect()
             return self._views
 
     def _connect(self) -> NamedViews:

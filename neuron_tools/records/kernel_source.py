@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s
 from neuron_tools.records.program import Frame, Program
-
-Int32Array = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,13 @@ class KernelSource:
     stacks: tuple[tuple[Frame, ...], ...]
     loops: tuple[tuple[str, str, int], ...]
     calls: tuple[str, ...]
-    stack: Int32Array
-    iteration: Int32Array
-    call: Int32Array
-    call_kind: Int32Array
-    iterations: Int32Array
+    stack: Int32s
+    iteration: Int32s
+    call: Int32s
+    call_kind: Int32s
+    iterations: Int32s
     labels: tuple[str, ...] = ()
-    call_label: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    call_label: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
     transformations: tuple[Transformation, ...] = ()
     launches: tuple[KernelLaunch, ...] = ()
 

@@ -23,7 +23,7 @@ All tables are NumPy structured arrays (structure of arrays is the simulator's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -417,13 +417,6 @@ class Program:
         if self.physical_cores == 1:
             return (self,)
         return (self, self.second or self)
-
-    def of_both(self, make: Callable[[Program], Program]) -> Program:
-        """What `make` makes of each physical core's Program, put together again."""
-        first = make(self)
-        if self.second is None:
-            return first
-        return replace(first, second=make(self.second))
 
 
 def joined_cores(programs: Sequence[Program]) -> Program:

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-Table = npt.NDArray[np.void]
+from neuron_tools.arrays import Table
 
 
 def copied(table: Table) -> Table:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
+from neuron_tools.arrays import Int32s, Ints
 
 THROTTLE_DTYPE = np.dtype([("start_ps", "i8"), ("duration_ps", "i8"), ("k", "i4"), ("n", "i4")])
 """One stretch of time during which the Tensor engine may stream k of n cycles."""
@@ -52,13 +51,13 @@ class Simulation:
         second: The same of the second physical core of a logical one; `duration_ps` is then the later end.
     """
 
-    start_ps: Int64Array
-    end_ps: Int64Array
-    ready_ps: Int64Array
-    wait_cause: Int32Array
-    dma_trigger_ps: Int64Array
-    dma_start_ps: Int64Array
-    dma_end_ps: Int64Array
+    start_ps: Ints
+    end_ps: Ints
+    ready_ps: Ints
+    wait_cause: Int32s
+    dma_trigger_ps: Ints
+    dma_start_ps: Ints
+    dma_end_ps: Ints
     throttle: npt.NDArray[np.void]
     duration_ps: int
     throttle_state: ThrottleState | None = None

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Table
 from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
@@ -36,7 +37,6 @@ from neuron_tools.records.program import (
 from neuron_tools.records.rows import copied, joined, taken
 from neuron_tools.simulator.errors import ProgramError
 
-Table = npt.NDArray[np.void]
 _Key = TypeVar("_Key")
 
 ENGINE_COUNT = len(Engine)
@@ -446,11 +446,17 @@ class ProgramBuilder:
 
     def _dependencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         if self._edge_rows or len(self._edge_blocks) != 1:
-            singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))
-            rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
-            tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
-            self._edge_rows, self._edge_tokens, self._edge_blocks = [], [], [(rows, tokens)]
+            blocks = [self._edges_so_far()]
+            self._edge_rows, self._edge_tokens, self._edge_blocks = [], [], blocks
         return self._edge_blocks[0]
+
+    def _edges_so_far(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(rows, tokens) so far."""
+        rows, tokens = np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64)
+        return (
+            np.concatenate([rows, *(block[0] for block in self._edge_blocks)]),
+            np.concatenate([tokens, *(block[1] for block in self._edge_blocks)]),
+        )
 
     def finish(self) -> Program:
         """The Program, with dependencies turned into semaphores.

@@ -8,14 +8,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bools
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.errors import ProgramError
 from neuron_tools.simulator.references import check_references, describe, refuse
 from neuron_tools.simulator.simulation import simulate
-
-BoolArray = npt.NDArray[np.bool_]
-Int64Array = npt.NDArray[np.int64]
 
 _MATMULS = (Opcode.MATMUL, Opcode.TRANSPOSE)
 
@@ -113,7 +111,7 @@ def check_hbm(program: Program, core: NeuronCore) -> None:
         )
 
 
-def _refuse_tile(program: Program, broken: BoolArray, fault: str) -> None:
+def _refuse_tile(program: Program, broken: Bools, fault: str) -> None:
     if not broken.any():
         return
     row = int(np.argmax(broken))
@@ -135,7 +133,7 @@ def _users(program: Program, tile: int) -> npt.NDArray[np.int64]:
     return np.flatnonzero(used | _starts(program, program.dmas["tile"] == tile))
 
 
-def _starts(program: Program, dmas: BoolArray) -> BoolArray:
+def _starts(program: Program, dmas: Bools) -> Bools:
     """Whether each instruction starts one of the marked DMAs."""
     dma = program.instructions["dma"]
     return np.asarray((dma >= 0) & np.append(dmas, False)[dma])

@@ -11,12 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Floats, Ints, Table
 from neuron_tools.compiled import compiled
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-Table = npt.NDArray[np.void]
-FloatArray = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
 
 MODES = ("none", "matmul", "weights", "copy", "scalar", "two_inputs", "two_16bit", "reduce", "zero")
 SITUATIONS = ("sbuf_16bit", "sbuf_16bit_strided", "psum_16bit", "sbuf_32bit", "one_psum", "16bit")
@@ -48,13 +45,13 @@ class CostTables(NamedTuple):
         load_passes: (2,) passes of one fp32 LDWEIGHTS; second entry in transpose mode.
     """
 
-    rule_of: Int64Array
-    rules: FloatArray
-    speeds: FloatArray
-    ps_per_cycle: FloatArray
-    dtype_bytes: Int64Array
-    matmul_passes: FloatArray
-    load_passes: FloatArray
+    rule_of: Ints
+    rules: Floats
+    speeds: Floats
+    ps_per_cycle: Floats
+    dtype_bytes: Ints
+    matmul_passes: Floats
+    load_passes: Floats
 
 
 @compiled
@@ -86,7 +83,7 @@ def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
 
 
 @compiled
-def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTables) -> tuple[float, float]:
+def _tensor_cycles(instruction: Any, mode: int, rule: Floats, tables: CostTables) -> tuple[float, float]:
     """(interval, latency) of LDWEIGHTS and MATMUL: passes over the operand, and one cycle a column."""
     transpose = 1 if (instruction.flags & _TRANSPOSE) != 0 or instruction.opcode == _TRANSPOSE_OPCODE else 0
     single = instruction.input_dtype == _F32
@@ -107,7 +104,7 @@ def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTa
 
 
 @compiled
-def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Int64Array, Int64Array]:
+def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Ints, Ints]:
     """Interval and latency of every instruction at full rate, picoseconds; shapes (rows,)."""
     rows = instructions.shape[0]
     interval_ps = np.empty(rows, np.int64)

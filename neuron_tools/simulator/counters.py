@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program, Purpose
-
-Int64Array = npt.NDArray[np.int64]
 
 _TWO_INPUTS = (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR, Opcode.TENSOR_TENSOR_SCAN)
 _MATMULS = (Opcode.MATMUL, Opcode.TRANSPOSE)
@@ -27,39 +26,39 @@ class InstructionCounters:
     count them twice. FLOPs are those of the Tensor engine.
     """
 
-    sbuf_read_bytes: Int64Array
-    sbuf_write_bytes: Int64Array
-    psum_read_bytes: Int64Array
-    psum_write_bytes: Int64Array
-    psum_read_sbuf_write_bytes: Int64Array
-    hbm_read_bytes: Int64Array
-    hbm_write_bytes: Int64Array
-    spill_save_bytes: Int64Array
-    spill_reload_bytes: Int64Array
-    input_queue_bytes: Int64Array
-    output_queue_bytes: Int64Array
-    weight_queue_bytes: Int64Array
-    tensor_elements: Int64Array
-    raw_flops: Int64Array
-    adjusted_flops: Int64Array
-    tensor_elements_transpose: Int64Array
-    flops_transpose: Int64Array
-    adjusted_flops_transpose: Int64Array
+    sbuf_read_bytes: Ints
+    sbuf_write_bytes: Ints
+    psum_read_bytes: Ints
+    psum_write_bytes: Ints
+    psum_read_sbuf_write_bytes: Ints
+    hbm_read_bytes: Ints
+    hbm_write_bytes: Ints
+    spill_save_bytes: Ints
+    spill_reload_bytes: Ints
+    input_queue_bytes: Ints
+    output_queue_bytes: Ints
+    weight_queue_bytes: Ints
+    tensor_elements: Ints
+    raw_flops: Ints
+    adjusted_flops: Ints
+    tensor_elements_transpose: Ints
+    flops_transpose: Ints
+    adjusted_flops_transpose: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class DmaCounters:
     """Bytes of each DMA by memory and purpose; int64 arrays of shape (dmas,)."""
 
-    hbm_read_bytes: Int64Array
-    hbm_write_bytes: Int64Array
-    sbuf_read_bytes: Int64Array
-    sbuf_write_bytes: Int64Array
-    spill_save_bytes: Int64Array
-    spill_reload_bytes: Int64Array
-    input_queue_bytes: Int64Array
-    output_queue_bytes: Int64Array
-    weight_queue_bytes: Int64Array
+    hbm_read_bytes: Ints
+    hbm_write_bytes: Ints
+    sbuf_read_bytes: Ints
+    sbuf_write_bytes: Ints
+    spill_save_bytes: Ints
+    spill_reload_bytes: Ints
+    input_queue_bytes: Ints
+    output_queue_bytes: Ints
+    weight_queue_bytes: Ints
 
 
 def dma_counters(program: Program) -> DmaCounters:
@@ -69,7 +68,7 @@ def dma_counters(program: Program) -> DmaCounters:
     source, destination, purpose = dmas["source_memory"], dmas["destination_memory"], dmas["purpose"]
     host = (source == Memory.HOST) | (destination == Memory.HOST)
 
-    def where(condition: npt.NDArray[np.bool_]) -> Int64Array:
+    def where(condition: npt.NDArray[np.bool_]) -> Ints:
         return np.where(condition, size, 0)
 
     return DmaCounters(
@@ -125,7 +124,7 @@ def instruction_counters(program: Program, core: NeuronCore) -> InstructionCount
     )
 
 
-def _operand_bytes(program: Program) -> tuple[Int64Array, Int64Array, Int64Array]:
+def _operand_bytes(program: Program) -> tuple[Ints, Ints, Ints]:
     """Bytes of (first operand, second operand, result) of each instruction."""
     instructions = program.instructions
     opcode = instructions["opcode"]
@@ -141,13 +140,13 @@ def _operand_bytes(program: Program) -> tuple[Int64Array, Int64Array, Int64Array
     return np.where(np.isin(opcode, _WRITES_ONLY), 0, read), second, _within_tile(program, written)
 
 
-def _within_tile(program: Program, written: Int64Array) -> Int64Array:
+def _within_tile(program: Program, written: Ints) -> Ints:
     """A reduction writes less than it reads: no more than its destination tile holds."""
     destination = program.instructions["destination"]
     named = destination >= 0
     tiles = program.tiles[destination[named]]
     size = tiles["bytes_per_partition"].astype(np.int64) * tiles["partitions"]
-    limited: Int64Array = written.copy()
+    limited: Ints = written.copy()
     limited[named] = np.minimum(limited[named], size)
     return limited
 
@@ -162,7 +161,7 @@ def _second_memory(instructions: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
 
 def _flops(
     instructions: npt.NDArray[np.void], core: NeuronCore
-) -> tuple[Int64Array, Int64Array, Int64Array, npt.NDArray[np.bool_]]:
+) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
     """(raw FLOPs, FLOPs at the bf16 rate, elements streamed, whether it is a transpose)."""
     opcode, dtype = instructions["opcode"], instructions["input_dtype"]
     on_tensor = np.isin(opcode, _MATMULS) & (instructions["engine"] == Engine.TENSOR)
@@ -181,13 +180,11 @@ def _flops(
     return flops, adjusted, np.where(on_tensor, elements, 0), turned
 
 
-def _sum_where(
-    first: npt.NDArray[np.bool_], read: Int64Array, other: npt.NDArray[np.bool_], second: Int64Array
-) -> Int64Array:
+def _sum_where(first: npt.NDArray[np.bool_], read: Ints, other: npt.NDArray[np.bool_], second: Ints) -> Ints:
     return np.where(first, read, 0) + np.where(other, second, 0)
 
 
-def _of_dma(counter: Int64Array, dma: npt.NDArray[np.int32]) -> Int64Array:
+def _of_dma(counter: Ints, dma: npt.NDArray[np.int32]) -> Ints:
     values = np.zeros(len(dma), np.int64)
     triggers = dma >= 0
     values[triggers] = counter[dma[triggers]]

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
 from neuron_tools.records.program import Engine
 
 ENGINES = len(Engine)
-
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 
 class Producers(NamedTuple):
@@ -29,14 +27,14 @@ class Producers(NamedTuple):
         snapshot: (slots, streams) how far each stream is known to be complete once it is.
     """
 
-    stream: Int32Array
-    slot: Int64Array
-    position: Int32Array
+    stream: Int32s
+    slot: Ints
+    position: Int32s
     snapshot: npt.NDArray[np.int32]
 
 
 @compiled
-def _add_wait(producer: int, needed: Int64Array, used: int, producers: Producers) -> int:
+def _add_wait(producer: int, needed: Ints, used: int, producers: Producers) -> int:
     """Add a producer to the `used` first entries of `needed` unless one implies it; drop what it implies."""
     slot = producers.slot[producer]
     stream, position = producers.stream[producer], producers.position[slot]
@@ -54,7 +52,7 @@ def _add_wait(producer: int, needed: Int64Array, used: int, producers: Producers
 
 
 @compiled
-def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, producers: Producers) -> None:
+def _pass_producer(producer: int, clock: Int32s, produced: Int32s, producers: Producers) -> None:
     """Note that a producer has been passed in order, with what its engine knows then."""
     slot = producers.slot[producer]
     if slot >= 0:
@@ -69,11 +67,11 @@ def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, produ
 @compiled
 def minimal_waits(
     engines: npt.NDArray[np.uint8],
-    row_dma: Int32Array,
-    edge_start: Int64Array,
-    edge_producer: Int64Array,
+    row_dma: Int32s,
+    edge_start: Ints,
+    edge_producer: Ints,
     producers: Producers,
-) -> tuple[int, Int64Array, Int64Array]:
+) -> tuple[int, Ints, Ints]:
     """Keep of every row's dependencies only those that nothing earlier on its engine implies.
 
     A *stream* completes in order: the engines are streams 0..4, DMA queue q is stream 5 + q. Each engine
@@ -123,13 +121,13 @@ def minimal_waits(
 
 @compiled
 def tile_uses(
-    source: Int32Array,
-    second_source: Int32Array,
-    destination: Int32Array,
-    row_dma: Int32Array,
-    dma_tile: Int32Array,
+    source: Int32s,
+    second_source: Int32s,
+    destination: Int32s,
+    row_dma: Int32s,
+    dma_tile: Int32s,
     tile_count: int,
-) -> tuple[Int32Array, Int32Array]:
+) -> tuple[Int32s, Int32s]:
     """First and last instruction row that touches each tile (-1 = never). Shapes (tile_count,)."""
     first = np.full(tile_count, -1, np.int32)
     last = np.full(tile_count, -1, np.int32)

@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Program, QueueKind
-
-Int64Array = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 SHARE = 1024
 """Shares of one DMA engine in which rates are counted, so that fair sharing stays in integers."""
@@ -35,15 +33,15 @@ class DmaCosts(NamedTuple):
         startup_ps: First packet to steady streaming when its queue was idle.
     """
 
-    work: Int64Array
-    cap: Int64Array
-    hbm_bytes_per_work: FloatArray
-    issue_ps: Int64Array
-    delay_ps: Int64Array
-    startup_ps: Int64Array
+    work: Ints
+    cap: Ints
+    hbm_bytes_per_work: Floats
+    issue_ps: Ints
+    delay_ps: Ints
+    startup_ps: Ints
 
 
-def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
     """Time of one descriptor on one engine: packets of at most 4 KiB, each bytes / rate + overhead.
 
     Where the element type changes, the wider side's bytes stream: casts go through fp32 (NKI DMA guide).
@@ -59,7 +57,7 @@ def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
     return np.asarray(nanoseconds * 1000.0 / _efficiency(dmas, core))
 
 
-def engines_used(dmas: npt.NDArray[np.void], core: NeuronCore) -> Int64Array:
+def engines_used(dmas: npt.NDArray[np.void], core: NeuronCore) -> Ints:
     """DMA engines that a DMA spreads over: 8 partitions each, or one a descriptor. Shape (dmas,)."""
     by_partition = -(-dmas["partitions"].astype(np.int64) // core.dma_partitions_per_engine)
     by_descriptor = np.maximum(dmas["descriptors"].astype(np.int64), 1)
@@ -91,7 +89,7 @@ def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
     )
 
 
-def trigger_costs(program: Program, core: NeuronCore) -> tuple[Int64Array, Int64Array]:
+def trigger_costs(program: Program, core: NeuronCore) -> tuple[Ints, Ints]:
     """(interval_ps, latency_ps) of the trigger of each DMA, by how its descriptors are made.
 
     Source: Trn2 traces: hardware descriptors 517-605 ns on the queue's engine, 36 ns more for 256 than for
@@ -113,20 +111,18 @@ def trigger_costs(program: Program, core: NeuronCore) -> tuple[Int64Array, Int64
     return _picoseconds(interval), _picoseconds(latency)
 
 
-def _software_issue_ns(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+def _software_issue_ns(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
     return np.asarray(core.dma_software_issue_ns + core.dma_software_descriptor_ns * dmas["descriptors"])
 
 
-def _startup_ns(
-    software: npt.NDArray[np.bool_], reads: npt.NDArray[np.bool_], core: NeuronCore
-) -> FloatArray:
+def _startup_ns(software: npt.NDArray[np.bool_], reads: npt.NDArray[np.bool_], core: NeuronCore) -> Floats:
     made_by_software = np.where(reads, core.dma_software_read_startup_ns, core.dma_software_write_startup_ns)
     return np.where(
         software, made_by_software, np.where(reads, core.dma_read_startup_ns, core.dma_write_startup_ns)
     )
 
 
-def _efficiency(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+def _efficiency(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
     from_hbm = dmas["source_memory"] == Memory.HBM
     to_hbm = dmas["destination_memory"] == Memory.HBM
     copy = np.where(from_hbm & to_hbm, core.dma_hbm_to_hbm_efficiency, 1.0)
@@ -134,12 +130,12 @@ def _efficiency(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
     return np.asarray(copy * np.where(dmas["transpose"] != 0, turned, 1.0))
 
 
-def _host_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+def _host_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
     host = (dmas["source_memory"] == Memory.HOST) | (dmas["destination_memory"] == Memory.HOST)
     return np.where(host, np.ceil(dmas["bytes"] / core.host_link_bandwidth * 1e12), 0.0)
 
 
-def _delay_ns(kind: npt.NDArray[np.int64], reads_hbm: npt.NDArray[np.bool_], core: NeuronCore) -> FloatArray:
+def _delay_ns(kind: npt.NDArray[np.int64], reads_hbm: npt.NDArray[np.bool_], core: NeuronCore) -> Floats:
     hardware = np.where(reads_hbm, core.dma_hardware_read_delay_ns, core.dma_hardware_write_delay_ns)
     software = np.where(reads_hbm, core.dma_software_read_delay_ns, core.dma_software_write_delay_ns)
     made = np.where(kind == QueueKind.SOFTWARE_DYNAMIC, software, core.dma_prebuilt_delay_ns)
@@ -151,5 +147,5 @@ def _queue_kinds(program: Program) -> npt.NDArray[np.int64]:
     return np.asarray(kinds[program.dmas["queue"]]) if len(program.dmas) else np.zeros(0, np.int64)
 
 
-def _picoseconds(nanoseconds: FloatArray) -> Int64Array:
+def _picoseconds(nanoseconds: Floats) -> Ints:
     return np.asarray(np.rint(nanoseconds * 1000.0).astype(np.int64))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.hardware.instruction_costs import OTHER, CostRule, cost_rules, performance_modes
 from neuron_tools.records.program import DType, Engine, Opcode
@@ -19,11 +20,8 @@ from neuron_tools.records.program import DType, Engine, Opcode
 if TYPE_CHECKING:
     from neuron_tools.simulator.cost_kernel import CostTables
 
-Table = npt.NDArray[np.void]
-Int64Array = npt.NDArray[np.int64]
 
-
-def instruction_costs(instructions: Table, core: NeuronCore) -> tuple[Int64Array, Int64Array]:
+def instruction_costs(instructions: Table, core: NeuronCore) -> tuple[Ints, Ints]:
     """Cost of every instruction at full rate, waiting for nothing.
 
     A DMA_TRIGGER gets only its engine's plain cost here: its queue decides (`dma_costs.trigger_costs`).
@@ -89,7 +87,7 @@ def cost_tables(core: NeuronCore) -> CostTables:
 
 
 @lru_cache(maxsize=8)
-def _rule_index(generation: int) -> tuple[tuple[CostRule, ...], Int64Array]:
+def _rule_index(generation: int) -> tuple[tuple[CostRule, ...], Ints]:
     """The rules in order, and the row of the rule of each (engine, opcode)."""
     rules = cost_rules(generation)
     rows = {key: row for row, key in enumerate(rules)}

@@ -19,13 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints, Table
 from neuron_tools.compiled import compiled, compiled_with
 from neuron_tools.records.program import Engine, Opcode
 from neuron_tools.simulator.dma_costs import SHARE, DmaCosts
-
-Table = npt.NDArray[np.void]
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 NEVER = np.int64(2**62)
 ENGINES = len(Engine)
@@ -70,53 +67,53 @@ class Work(NamedTuple):
     instructions: Table
     waits: Table
     dma_table: Table
-    interval_ps: Int64Array
-    latency_ps: Int64Array
-    engine_start: Int64Array
-    engine_rows: Int32Array
-    queue_start: Int64Array
-    queue_rows: Int32Array
+    interval_ps: Ints
+    latency_ps: Ints
+    engine_start: Ints
+    engine_rows: Int32s
+    queue_start: Ints
+    queue_rows: Int32s
     ports: npt.NDArray[np.uint8]  # (rows,) bits of the shared ports that each needs
-    hazard: Int32Array
+    hazard: Int32s
     dma: DmaCosts
-    collective: Int32Array  # (dmas,) collective that the DMA takes part in; -1 = none
-    members: Int64Array  # (collectives,) participants that it needs
-    collective_ps: Int64Array  # (collectives,) how long it moves
-    collective_share: Int64Array  # (collectives,) what it takes of a core's DMA engines meanwhile
+    collective: Int32s  # (dmas,) collective that the DMA takes part in; -1 = none
+    members: Ints  # (collectives,) participants that it needs
+    collective_ps: Ints  # (collectives,) how long it moves
+    collective_share: Ints  # (collectives,) what it takes of a core's DMA engines meanwhile
     collective_hbm: npt.NDArray[np.float64]  # (collectives,) bytes per picosecond of a core's HBM
-    core_queues: Int64Array  # (cores + 1,) first queue of each core
-    bank_of: Int64Array  # (cores,) HBM that the core uses
-    peer_of: Int64Array  # (cores,) other core of its logical NeuronCore; itself where there is none
+    core_queues: Ints  # (cores + 1,) first queue of each core
+    bank_of: Ints  # (cores,) HBM that the core uses
+    peer_of: Ints  # (cores,) other core of its logical NeuronCore; itself where there is none
     figures: Figures
 
 
 class Times(NamedTuple):
     """Results; see `Simulation`."""
 
-    start_ps: Int64Array
-    end_ps: Int64Array
-    ready_ps: Int64Array
-    wait_cause: Int32Array
-    dma_trigger_ps: Int64Array
-    dma_start_ps: Int64Array
-    dma_end_ps: Int64Array
+    start_ps: Ints
+    end_ps: Ints
+    ready_ps: Ints
+    wait_cause: Int32s
+    dma_trigger_ps: Ints
+    dma_start_ps: Ints
+    dma_end_ps: Ints
 
 
 class State(NamedTuple):
     """What changes while time goes on; see `new_state`. Few arrays, as every call hands over all of them."""
 
-    semaphores: Int64Array
-    engines: Int64Array  # (engines, 11) at the places named below
-    queues: Int64Array  # (queues, 6) at the places named below
-    free_ps: Int64Array  # (cores, 3) when the weights port and the array of Tensor are free
-    ports: Int64Array  # (cores, 2 x PORTS) when each shared port is free, and the rows that have them
-    finished: Int32Array  # (dmas,) ring of finished DMAs in order
-    scalars: Int64Array  # single numbers, at the places named below
-    gathered: Int64Array  # (collectives,) participants that have come
+    semaphores: Ints
+    engines: Ints  # (engines, 11) at the places named below
+    queues: Ints  # (queues, 6) at the places named below
+    free_ps: Ints  # (cores, 3) when the weights port and the array of Tensor are free
+    ports: Ints  # (cores, 2 x PORTS) when each shared port is free, and the rows that have them
+    finished: Int32s  # (dmas,) ring of finished DMAs in order
+    scalars: Ints  # single numbers, at the places named below
+    gathered: Ints  # (collectives,) participants that have come
     demand: npt.NDArray[np.float64]  # (banks,) bytes per picosecond asked of each HBM
     taken: npt.NDArray[np.float64]  # (banks,) of which collectives have theirs
-    window: Int64Array  # (cores, 7) the Tensor engine's window, at the places named below
-    limits: Int64Array  # (changes, 2) when the Tensor engine's limit changed, and the new K
+    window: Ints  # (cores, 7) the Tensor engine's window, at the places named below
+    limits: Ints  # (changes, 2) when the Tensor engine's limit changed, and the new K
 
 
 class WindowState(NamedTuple):
@@ -142,7 +139,7 @@ _WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHA
 
 
 @compiled
-def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array]:
+def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Ints, Int32s]:
     """Rows of each engine of one core in table order: (start (6,), rows)."""
     start = np.zeros(ENGINES + 1, np.int64)
     for row in range(engines.shape[0]):
@@ -159,8 +156,8 @@ def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array
 
 @compiled
 def same_engine_hazards(
-    instructions: Table, dma_table: Table, engine_start: Int64Array, engine_rows: Int32Array, tiles: int
-) -> Int32Array:
+    instructions: Table, dma_table: Table, engine_start: Ints, engine_rows: Int32s, tiles: int
+) -> Int32s:
     """Row of the last earlier instruction of the same engine that writes a tile each row reads; -1 none."""
     hazard = np.full(instructions.shape[0], -1, np.int32)
     writer = np.full(tiles, -1, np.int32)
@@ -231,7 +228,7 @@ def new_state(
     )
 
 
-def _first_windows(work: Work, windows: Sequence[WindowState], begins: Int64Array) -> Int64Array:
+def _first_windows(work: Work, windows: Sequence[WindowState], begins: Ints) -> Ints:
     """The Tensor engines' windows before anything has run, with room for the changes of each limit."""
     table = np.zeros((len(begins), 7), np.int64)
     fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
@@ -244,7 +241,7 @@ def _first_windows(work: Work, windows: Sequence[WindowState], begins: Int64Arra
     return table
 
 
-def limit_changes(state: State, core: int = 0) -> tuple[Int64Array, Int64Array]:
+def limit_changes(state: State, core: int = 0) -> tuple[Ints, Ints]:
     """(times, new K) of every change of a core's Tensor engine's limit, in order of time."""
     first = state.window[core, _FIRST_CHANGE]
     last = first + state.window[core, _CHANGES]

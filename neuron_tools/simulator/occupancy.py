@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.records.simulation import Simulation
-
-Int64Array = npt.NDArray[np.int64]
 
 SBUF_SAMPLED_PARTITIONS = (0, 32, 64, 96)
 """Partitions whose use the `SbufUsage` table of the profile schema shows."""
@@ -26,11 +25,11 @@ class OccupancySamples(NamedTuple):
             the banks of PSUM (over all partitions).
     """
 
-    time_ps: Int64Array
+    time_ps: Ints
     used: npt.NDArray[np.float64]
 
 
-def tile_lifetimes(program: Program, simulation: Simulation) -> tuple[Int64Array, Int64Array]:
+def tile_lifetimes(program: Program, simulation: Simulation) -> tuple[Ints, Ints]:
     """(begin_ps, end_ps) of every tile: start of its first use to completion of its last.
 
     The use by a DMA lasts from its trigger to its completion. Tiles never used get (0, 0). Shapes (tiles,).
@@ -74,7 +73,7 @@ def psum_occupancy(program: Program, simulation: Simulation, core: NeuronCore) -
 
 
 def _samples(
-    program: Program, simulation: Simulation, memory: Memory, sizes: Int64Array, capacity: int
+    program: Program, simulation: Simulation, memory: Memory, sizes: Ints, capacity: int
 ) -> OccupancySamples:
     """Running sums of tile sizes at the times they come and go; sharing an address is not counted twice
     beyond the capacity."""

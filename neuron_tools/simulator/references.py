@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.records.program import READ_COLUMNS, Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
-
-BoolArray = npt.NDArray[np.bool_]
-Int64Array = npt.NDArray[np.int64]
 
 
 def describe(program: Program, row: int) -> str:
@@ -54,10 +52,10 @@ def check_references(program: Program) -> None:
 
 def held_instruction(
     program: Program,
-    engine_start: Int64Array,
+    engine_start: Ints,
     engine_rows: npt.NDArray[np.int32],
-    positions: Int64Array,
-    semaphores: Int64Array,
+    positions: Ints,
+    semaphores: Ints,
 ) -> ProgramError:
     """The error for a deadlock: the first held instruction and what it waits for."""
     held = [
@@ -144,12 +142,12 @@ def _check_dmas(program: Program) -> None:
     _refuse_rows(program, trigger[held], "starts a DMA whose semaphore gains nothing")
 
 
-def _outside(references: npt.NDArray[np.generic], limit: int) -> BoolArray:
+def _outside(references: npt.NDArray[np.generic], limit: int) -> Bools:
     values = references.astype(np.int64)
     return np.asarray((values < -1) | (values >= limit))
 
 
-def refuse(program: Program, broken: BoolArray, fault: str) -> None:
+def refuse(program: Program, broken: Bools, fault: str) -> None:
     """Refuse a Program for the first of its instructions that is marked.
 
     Args:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program
 from neuron_tools.records.simulation import THROTTLE_DTYPE, Simulation, ThrottleState
@@ -19,8 +20,6 @@ from neuron_tools.simulator.work import NO_CAUSE, empty_times, make_work
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import State, Times, Work
-
-Int64Array = npt.NDArray[np.int64]
 
 
 def simulate(
@@ -140,9 +139,7 @@ def after_idle(state: ThrottleState, idle_ps: int, core: NeuronCore) -> Throttle
     return ThrottleState(window_ps - beyond % window_ps, k, 0)
 
 
-def _throttle_table(
-    at: Int64Array, limit: Int64Array, first_k: int, steps: int, duration: int
-) -> npt.NDArray[np.void]:
+def _throttle_table(at: Ints, limit: Ints, first_k: int, steps: int, duration: int) -> npt.NDArray[np.void]:
     start = np.concatenate([[0], at[at < duration]])
     table = np.zeros(len(start), THROTTLE_DTYPE)
     table["start_ps"] = start
@@ -175,6 +172,6 @@ def _deadlock(programs: list[Program], work: Work, state: State) -> Exception:
     )  # fmt: skip
 
 
-def latest(times: Int64Array) -> int:
+def latest(times: Ints) -> int:
     """The largest of some times; 0 of none."""
     return int(times.max()) if len(times) else 0

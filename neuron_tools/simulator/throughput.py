@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Int64Array = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from neuron_tools.arrays import Floats, Ints
 
 
 class ThroughputSamples(NamedTuple):
@@ -20,14 +18,12 @@ class ThroughputSamples(NamedTuple):
         total_bytes: (windows,) int64, moved from the beginning to the end of the window.
     """
 
-    time_ps: Int64Array
-    bytes_per_second: FloatArray
-    total_bytes: Int64Array
+    time_ps: Ints
+    bytes_per_second: Floats
+    total_bytes: Ints
 
 
-def throughput(
-    start_ps: Int64Array, end_ps: Int64Array, moved_bytes: Int64Array, window_ps: int
-) -> ThroughputSamples:
+def throughput(start_ps: Ints, end_ps: Ints, moved_bytes: Ints, window_ps: int) -> ThroughputSamples:
     """Throughput of transfers, each taken as even from its start to its end.
 
     Args:
@@ -57,7 +53,7 @@ def throughput(
     return ThroughputSamples(edges[:-1], np.diff(total) / (window_ps * 1e-12), total[1:].astype(np.int64))
 
 
-def pending(trigger_ps: Int64Array, end_ps: Int64Array) -> tuple[Int64Array, Int64Array]:
+def pending(trigger_ps: Ints, end_ps: Ints) -> tuple[Ints, Ints]:
     """(time_ps, count) of transfers triggered and not complete, after each change."""
     time = np.concatenate([trigger_ps, end_ps])
     change = np.concatenate([np.ones(len(trigger_ps), np.int64), -np.ones(len(end_ps), np.int64)])
@@ -67,7 +63,7 @@ def pending(trigger_ps: Int64Array, end_ps: Int64Array) -> tuple[Int64Array, Int
     return time[last], running[last]
 
 
-def union(start_ps: Int64Array, end_ps: Int64Array) -> tuple[Int64Array, Int64Array]:
+def union(start_ps: Ints, end_ps: Ints) -> tuple[Ints, Ints]:
     """Disjoint intervals (start_ps, end_ps), ascending, covering the given ones; touching ones join."""
     kept = end_ps > start_ps
     start, end = start_ps[kept], end_ps[kept]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, peer_semaphore
 from neuron_tools.records.rows import copied
@@ -17,8 +18,6 @@ from neuron_tools.simulator.instruction_costs import instruction_costs, shared_p
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import Figures, Times, Work
 
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 NO_CAUSE = -1
 _PACKET_BYTES = 65536
@@ -34,7 +33,7 @@ class Meetings:
 
     def __init__(
         self,
-        part: Sequence[Int32Array],
+        part: Sequence[Int32s],
         members: Sequence[int],
         duration_ps: Sequence[int],
         traffic: Sequence[tuple[float, float]],
@@ -84,7 +83,7 @@ def empty_times(instructions: int, dmas: int) -> Times:
     )
 
 
-def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetings) -> Work:
+def _part(program: Program, core: NeuronCore, part: Int32s, meetings: Meetings) -> Work:
     """The tables of one core alone."""
     from neuron_tools.simulator import kernel
 
@@ -123,7 +122,7 @@ def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetin
     )
 
 
-def _engine_shares(meetings: Meetings, core: NeuronCore) -> Int64Array:
+def _engine_shares(meetings: Meetings, core: NeuronCore) -> Ints:
     """What a collective takes of a core's DMA engines, in SHARE-ths of one.
 
     It gets most of an engine that others use too: its packets are longer. Source: aws-neuron-sdk
@@ -134,7 +133,7 @@ def _engine_shares(meetings: Meetings, core: NeuronCore) -> Int64Array:
     return np.asarray(np.minimum(engines, most) * SHARE).astype(np.int64)
 
 
-def _queue_order(program: Program, triggers: Int64Array) -> tuple[Int64Array, Int32Array]:
+def _queue_order(program: Program, triggers: Ints) -> tuple[Ints, Int32s]:
     """DMAs of each queue in the order of their triggers: (start (queues + 1,), rows)."""
     rows = program.instructions["dma"][triggers]
     queue = program.dmas["queue"][rows]

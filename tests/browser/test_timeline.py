@@ -444,6 +444,30 @@ def test_two_profiles_are_compared(chromium: Any, tmp_path: Path, profile: Path)
         assert complaints == []
 
 
+def test_three_profiles_are_compared(chromium: Any, tmp_path: Path, profile: Path) -> None:
+    from neuron_explorer.library import profile_id
+
+    for folder in ("slow", "slower"):
+        (tmp_path / folder).mkdir()
+    others = [
+        write_small_profile(tmp_path / "slow" / "run.nprof", duration_ns=3),
+        write_small_profile(tmp_path / "slower" / "run.nprof", duration_ns=12),
+    ]
+    ids = ",".join(map(profile_id, others))
+    with (
+        explorer_at([profile, *others]) as at,
+        sharp_page(chromium, at(f"compare={ids}&")) as (page, complaints),
+    ):
+        for name in ("slow/run.nprof", "slower/run.nprof"):
+            page.locator(".nt-name", has_text=f"↳ {name}").first.wait_for()
+        page.evaluate(f"{TIMELINE}.setView({{ range: {{ startNs: 0, endNs: 300 }} }})")
+        wait_until_still(page)
+        page.mouse.move(x_of(page, 13), middle_of(page, "Tensor"))
+        page.wait_for_selector(".nt-tooltip >> text=100 % slower than in slow/run.nprof, on average")
+        page.wait_for_selector(".nt-tooltip >> text=50 % faster than in slower/run.nprof, on average")
+        assert complaints == []
+
+
 def test_a_profile_that_cannot_be_read_is_told_with_a_way_on(chromium: Any, address: Any) -> None:
     page = chromium.new_page()
     page.set_default_timeout(WAIT_MS)

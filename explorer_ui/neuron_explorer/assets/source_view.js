@@ -27,7 +27,7 @@
   function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts, isHost], { costliest, file }) {
     const row = element("tr");
     row.id = `line-${number}`;
-    if (parts) row.dataset.select = `line:${file}:${number}`;
+    row.dataset[parts ? "select" : "shows"] = `line:${file}:${number}`; // marked when chosen elsewhere, too
     const place = element("td", "number");
     if (parts) {
       const button = element("button", "line-button", String(number));

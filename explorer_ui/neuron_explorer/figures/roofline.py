@@ -19,8 +19,8 @@ NAMED, LONGEST_LABEL = 8, 32
 """So many of the longest points have their name beside them, with at most so many letters."""
 APART = (0.9, 0.12)
 """Decades that names must be apart in one direction or the other."""
-NAMES_TURN = 0.7
-"""Names of points beyond this part of the axis stand at their left."""
+NAMES_TURN, PANEL_NAMES_TURN = 0.7, 0.5
+"""Names of points beyond this part of the axis stand at their left; the same in a panel of the workspace."""
 PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
 """The longest name, and how far names must be apart, in a panel of the workspace."""
 _COLOURS = {"f32": PLUM, "bf16": BLUE, "fp8": GREEN}
@@ -35,6 +35,7 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
     figure = go.Figure()
     points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
     shown = _shown_intensities(points)
+    turn = PANEL_NAMES_TURN if is_panel else NAMES_TURN
     for dtype, peak in roofline.peak_flops.items():
         colour = _COLOURS.get(dtype, theme.faint)
         figure.add_trace(_roof(roofline, dtype, peak, colour, "solid", shown))
@@ -50,7 +51,7 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
             name=roofline.level,
             text=_labels(points, is_panel),
             customdata=[f"{roofline.level}:{point.name}" for point in points],
-            textposition=[_side(point, shown) for point in points],
+            textposition=[_side(point, shown, turn) for point in points],
             textfont={"size": 11, "color": theme.faint},
             marker={
                 "size": [6 + 24 * (point.charged_ns / longest) ** 0.5 for point in points],
@@ -85,10 +86,10 @@ def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:
     )
 
 
-def _side(point: Point, shown: tuple[float, float]) -> str:
+def _side(point: Point, shown: tuple[float, float], turn: float) -> str:
     """The side of a point that has more room for its name."""
     first, last = log10(shown[0]), log10(shown[1])
-    is_far = log10(point.intensity) > first + NAMES_TURN * (last - first)
+    is_far = log10(point.intensity) > first + turn * (last - first)
     return "middle left" if is_far else "middle right"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dash import html
 
 from neuron_explorer.analyses import analysis
+from neuron_explorer.compared import BASE, COMPARE, names_of, other_profiles
 from neuron_explorer.figures.difference import difference_figure
 from neuron_explorer.library import ProfileEntry
 from neuron_explorer.page import Page, View
@@ -24,7 +25,6 @@ from neuron_tools.profile.reader import Profile
 
 DIFFERENCE = "difference"
 ROWS, LINE_ROWS, BARS = 250, 60, 20
-MOST_OTHERS = 16
 LINE_HEADINGS = ("Line", "Base", "New", "Change", "Text")
 HEADINGS = ("Module", "Operation", "Base", "New", "Change", "Because of", "Line")
 
@@ -43,17 +43,10 @@ def layout(view: View) -> list[Any]:
     bases = other_profiles(view)
     if not bases:
         return [_choice(view, others, bases), empty_state("Choose the profile to compare with.")]
-    beside = view.address.to("/timeline", compare=bases[0])
-    shown = html.A("Both on the timeline", href=beside, className="button spread")
-    choice = _choice(view, others, bases)
-    return [html.Div([choice, shown] if len(bases) == 1 else [choice], className="bar"), CHANGES.show(view)]
-
-
-def other_profiles(view: View) -> list[str]:
-    """Ids of the profiles to compare with: those asked for, else the only other one."""
-    others = [entry.id for entry in view.library.entries() if entry.id != view.address.profile]
-    asked = [one for one in dict.fromkeys(view.address.get("base").split(",")) if one in others]
-    return asked[:MOST_OTHERS] or (others if len(others) == 1 else [])
+    beside = view.address.to("/timeline", **{COMPARE: ",".join(bases)})
+    told = "Both on the timeline" if len(bases) == 1 else "All on the timeline"
+    shown = html.A(told, href=beside, className="button spread")
+    return [html.Div([_choice(view, others, bases), shown], className="bar"), CHANGES.show(view)]
 
 
 def _choice(view: View, others: Sequence[ProfileEntry], bases: Sequence[str]) -> Any:
@@ -67,13 +60,17 @@ def _choices(view: View, entry: ProfileEntry, bases: Sequence[str]) -> list[Any]
     is_chosen = entry.id in bases
     marks = {"aria-current": "true"} if is_chosen else {}
     alone = html.A(
-        entry.name, href=view.address.to(base=entry.id), className="choice", title=entry.location, **marks
+        entry.name,
+        href=view.address.to(**{BASE: entry.id}),
+        className="choice",
+        title=entry.location,
+        **marks,
     )
     rest = [one for one in bases if one != entry.id]
     if not rest:
         return [alone]
     told = f"Leave out {entry.name}" if is_chosen else f"Compare with {entry.name} too"
-    changed = view.address.to(base=",".join(rest if is_chosen else [*rest, entry.id]))
+    changed = view.address.to(**{BASE: ",".join(rest if is_chosen else [*rest, entry.id])})
     sign = html.A(
         "−" if is_chosen else "+", href=changed, className="choice", title=told, **{"aria-label": told}
     )
@@ -95,7 +92,7 @@ def _needs(view: View) -> Sequence[Need]:
 def _draw(view: View) -> Any:
     bases = other_profiles(view)
     if len(bases) > 1:
-        named = {_name(view, base, bases): view.result(DIFFERENCE, base) for base in bases}
+        named = {name: view.result(DIFFERENCE, base) for base, name in names_of(view, bases).items()}
         return draw_many(view, named, partial(_line_cell, view))
     found: Difference = view.result(DIFFERENCE, bases[0])
     changed = [delta for delta in found.deltas if delta.delta_ns]
@@ -117,14 +114,6 @@ def _draw(view: View) -> Any:
             name="difference",
         ),
     ]
-
-
-def _name(view: View, base: str, bases: Sequence[str]) -> str:
-    """A profile's name; where several have the same, with the folder that it lies in."""
-    entries = [view.library.entry(one) for one in (*bases, view.address.profile)]
-    own = view.library.entry(base)
-    is_alone = [entry.name for entry in entries].count(own.name) == 1
-    return own.name if is_alone else "/".join(own.location.rstrip("/").rsplit("/", 2)[1:])
 
 
 CHANGES = Section("diff/changes", _needs, _draw)

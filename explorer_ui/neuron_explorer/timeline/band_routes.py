@@ -6,9 +6,7 @@ profile.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 from typing import Any
 
 from flask import Blueprint, Flask, Response, request
@@ -16,6 +14,7 @@ from flask import Blueprint, Flask, Response, request
 from neuron_explorer import results
 from neuron_explorer.page import Site
 from neuron_explorer.timeline.bands import WARNINGS, Band, BandTrack, band_tiles, finding_bands
+from neuron_explorer.timeline.last_results import LastResults
 from neuron_explorer.timeline.lit_spans import LitSpans
 from neuron_explorer.timeline.parameters import FARTHEST_NS, ParameterError, Parameters
 from neuron_explorer.timeline.routes import encoded, refusal
@@ -56,8 +55,7 @@ class _BandRoutes:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._lit = LitSpans()
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, Range | None, int], tuple[BandTrack, ...]] = OrderedDict()
+        self._kept = LastResults[tuple[BandTrack, ...]](KEPT)
 
     def tracks(self, profile_id: str, parameters: Parameters) -> dict[str, Any]:
         """The tracks of bands that there are; `ready` is false while findings are looked for."""
@@ -91,12 +89,7 @@ class _BandRoutes:
     def _scope(self, profile_id: str, parameters: Parameters) -> Range | None:
         if "scope_start" not in parameters.given:
             return None
-        origin = origin_ns(self._profile(profile_id))
-        start = parameters.integer("scope_start", -FARTHEST_NS, FARTHEST_NS) + origin
-        end = parameters.integer("scope_end", -FARTHEST_NS, FARTHEST_NS) + origin
-        if end <= start:
-            raise ParameterError("The range is empty: end it after its start.")
-        return start, end
+        return parameters.time_range(origin_ns(self._profile(profile_id)), "scope_")
 
     def _is_too_long(self, profile_id: str, scope: Range | None) -> bool:
         """Whether findings of all of a profile would take too long for something that nobody asked for."""
@@ -114,16 +107,13 @@ class _BandRoutes:
         )
         if not warnings.wait(PATIENCE_S) or (findings is not None and not findings.wait(PATIENCE_S)):
             return (), False
-        key = (profile_id, scope, id(warnings))
-        with self._lock:
-            if key not in self._kept:
-                told = (findings.result or ()) if findings is not None else ()
-                bands = finding_bands(self._profile(profile_id), told, self._lit, scope)
-                self._kept[key] = _as_tracks(bands, warnings.result or ())
-            self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[key], True
+
+        def make() -> tuple[BandTrack, ...]:
+            told = (findings.result or ()) if findings is not None else ()
+            bands = finding_bands(self._profile(profile_id), told, self._lit, scope)
+            return _as_tracks(bands, warnings.result or ())
+
+        return self._kept.of((profile_id, scope, id(warnings)), make), True
 
 
 def _as_tracks(findings: tuple[Band, ...], warnings: tuple[Band, ...]) -> tuple[BandTrack, ...]:

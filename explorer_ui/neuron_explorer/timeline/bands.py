@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_explorer.analyses import analysis
@@ -19,13 +18,13 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.spans import union
 from neuron_profile.analysis.time.pieces import Pieces
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
 WARNINGS = "timeline-warnings"
 MOST_FINDINGS = 6
 SMALL_BYTES = 512
 """A descriptor below this many bytes costs as much as one of them (`advice.rules.small_dma`)."""
-Ints = npt.NDArray[np.int64]
 
 _THROTTLED = """
 SELECT timestamp AS start_ns, timestamp + duration AS end_ns, 'Throttled' AS name FROM Throttle

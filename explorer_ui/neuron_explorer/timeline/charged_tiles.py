@@ -7,17 +7,16 @@ Here a row is a stretch that an operation is charged with, by the one definition
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_explorer.timeline.last_results import LastResults
 from neuron_explorer.timeline.parameters import TileRange
 from neuron_explorer.timeline.piece_tiles import by_tile, piece_batch, piece_columns
 from neuron_explorer.timeline.span_tiles import SCHEMA, folded_tiles
-from neuron_profile.analysis.time.charged_track import TABLES, ChargedTrack, CoreWindow
+from neuron_profile.analysis.time.charged_track import TABLES, ChargedTrack
+from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.pieces import Pieces
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
@@ -34,8 +33,7 @@ class ChargedTiles:
     """Draws charged time; the operations of the last few tracks are kept."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[Profile, int, int], dict[str, ChargedTrack]] = OrderedDict()
+        self._kept = LastResults[dict[str, ChargedTrack]](KEPT)
 
     def of(self, profile: Profile, place: int) -> ChargedTrack:
         """What time is charged to on a track."""
@@ -44,14 +42,15 @@ class ChargedTiles:
         if track.replica_of:
             track = next(one for one in tracks if one.id == track.replica_of)
         key = (profile, track.process_idx, track.core_idx or 0)
-        with self._lock:
-            if key not in self._kept:
-                window = CoreWindow(profile, key[1:])
-                self._kept[key] = {level: ChargedTrack(window, level) for level in TABLES}
-            self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[key][track.level]
+        return self._kept.of(key, lambda: _charged(profile, key[1:]))[track.level]
+
+    def prepare(self, profile: Profile) -> None:
+        """Read what every range of the first core's tracks needs."""
+        tracks = profile.tracks()
+        first = next((track for track in tracks if is_charged(track)), None)
+        for place, track in enumerate(tracks):
+            if first and is_charged(track) and track.core_idx == first.core_idx:
+                self.of(profile, place).prepare()
 
     def tiles(
         self,
@@ -89,3 +88,8 @@ def _batch(
 ) -> pa.RecordBatch:
     columns = piece_columns(pieces, tiles, number, origin_ns)
     return piece_batch(place, number, columns, track.names(columns["row"].astype(np.int64)))
+
+
+def _charged(profile: Profile, core: tuple[int, int]) -> dict[str, ChargedTrack]:
+    window = core_window(profile, core)
+    return {level: ChargedTrack(window, level) for level in TABLES}

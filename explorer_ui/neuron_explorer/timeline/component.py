@@ -24,9 +24,9 @@ class NeuronTimeline(Component):
     Args:
         id: Id of the component.
         profile: Id of the profile in the library.
-        compare: Id of a second profile, shown below the first, aligned by hierarchy.
-        compare_shift: How much later, in ns, the second profile's time is at the same point of the axis;
-            None = both begin there.
+        compare: Profiles shown below the first, aligned by hierarchy: the id of one, or a list of ids or of
+            `{"profile", "name", "shift_ns"}`. The shift is how much later, in ns, its time is at the
+            same point of the axis; without one, both begin there.
         data_url: Where the routes stand; "/data/" by default.
         range: `[start_ns, end_ns]` in sight; None = all. Changes when the user has moved.
         selection: Chosen range, `[start_ns, end_ns]`.
@@ -62,8 +62,7 @@ class NeuronTimeline(Component):
         self,
         id: str | Mapping[str, Any] | None = None,
         profile: str | None = None,
-        compare: str | None = None,
-        compare_shift: float | None = None,
+        compare: str | Sequence[str | Mapping[str, Any]] | None = None,
         data_url: str | None = None,
         range: Sequence[float] | None = None,
         selection: Sequence[float] | None = None,
@@ -100,7 +99,7 @@ class NeuronTimeline(Component):
 
 
 PROPERTIES = (
-    "id", "profile", "compare", "compare_shift", "data_url", "range", "selection", "span", "pinned",
+    "id", "profile", "compare", "data_url", "range", "selection", "span", "pinned",
     "collapsed", "expanded", "highlight", "markers", "search", "grouping", "scope", "theme", "painter",
     "chrome", "writes_address", "source_address", "details", "source", "open_source", "className", "style",
 )  # fmt: skip

@@ -49,9 +49,8 @@ def _means_of(profile: Profile, source: SpanSource) -> Means:
     columns = row_columns(source, held)
     if columns is None or not places:
         return {}
-    process = "coalesce(process_idx, 0)" if "process_idx" in held else "0"
     rows = profile.query(
-        f"SELECT {process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
+        f"SELECT {columns.process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
         f" {columns.name} AS name, avg({columns.end} - {columns.start}) AS mean_ns, count(*) AS count"
         f' FROM "{table}" WHERE {columns.start} IS NOT NULL'
         f" GROUP BY 1, 2, 3, 4 ORDER BY sum({columns.end} - {columns.start}) DESC LIMIT {MOST_NAMES}"

@@ -128,10 +128,10 @@ def _spans(profile: Profile, table: str, ids: list[int]) -> dict[Key, dict[str, 
     columns = row_columns(source, held)
     if columns is None or "id" not in held:
         return {}
-    process = "coalesce(process_idx, 0)" if "process_idx" in held else "0"
     rows = profile.query(
         f"SELECT id, {columns.start} AS start_ns, {columns.end} - {columns.start} AS duration_ns,"
-        f" {columns.name} AS name, {process} AS process, {columns.core} AS core, {columns.apart} AS apart"
+        f" {columns.name} AS name, {columns.process} AS process, {columns.core} AS core,"
+        f" {columns.apart} AS apart"
         f' FROM "{table}" WHERE id IN ({_listed(ids)})'
     ).to_pylist()
     places = places_by_row(profile, source)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_explorer.timeline.last_results import LastResults
 from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, TileRange
 from neuron_explorer.timeline.span_tiles import SCHEMA
 from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns, sources_of
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.dtypes import numpy_dtype
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
@@ -26,7 +26,6 @@ _OWN_STACKS = "SELECT stack_frame_id FROM Frontier WHERE source_file || ':' || s
 _OWN_OPERATIONS = (
     f"SELECT id FROM FrameworkInstruction WHERE split_part(stack_frame_ids, ',', 1) IN ({_OWN_STACKS})"
 )
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ class LitSpans:
     """Finds lit spans; the last few answers are kept."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[Profile, str, str], dict[int, LitTrack]] = OrderedDict()
+        self._kept = LastResults[dict[int, LitTrack]](KEPT)
 
     def of(self, profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
         """Lit spans by the track's place.
@@ -65,14 +63,7 @@ class LitSpans:
             ParameterError: There is no such way, or the value does not fit it.
         """
         _refuse_unknown(by, value)
-        key = (profile, by, value)
-        with self._lock:  # a search reads whole tables: those that wait for the same answer wait for one
-            if key not in self._kept:
-                self._kept[key] = _found(profile, by, value)
-            self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[key]
+        return self._kept.of((profile, by, value), lambda: _found(profile, by, value))
 
     def rows(self, profile: Profile, by: str, value: str, table: str) -> Ints:
         """Rows of a table that are lit, ascending.
@@ -151,9 +142,8 @@ def _found_in(profile: Profile, source: SpanSource, by: str, value: str) -> dict
     condition = _condition(source.table, held, by, "" if columns is None else columns.name)
     if columns is None or not places or not condition:
         return {}
-    process = "CAST(coalesce(process_idx, 0) AS BIGINT)" if "process_idx" in held else "CAST(0 AS BIGINT)"
     rows = profile.query(
-        f"SELECT {process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
+        f"SELECT {columns.process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
         f" CAST({columns.start} AS BIGINT) AS start_ns, CAST({columns.end} AS BIGINT) AS end_ns"
         f' FROM "{source.table}" WHERE ({condition}) AND {columns.start} IS NOT NULL LIMIT {MOST_SPANS}',
         {"value": value},

@@ -12,10 +12,12 @@ from urllib.parse import quote
 from dash import html
 
 from neuron_explorer.address import SCOPE, WHOLE, Address
+from neuron_explorer.compared import COMPARE, asked_profiles, lacks_profiles, names_of
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.steps import opening_ns, step_of, typical_step
 from neuron_explorer.timeline.component import NeuronTimeline
+from neuron_profile.analysis.time.steps import Step
 
 LISTS = ("pinned", "collapsed", "expanded")
 RECORDS = ("span", "highlight", "markers", "selection")
@@ -23,6 +25,7 @@ MOST_ENTRIES = 500
 MARGIN_PARTS = 50
 """What is seen on either side of a device's work, as a part of it: one of so many."""
 BUNDLE = Path(__file__).parent / "static" / "neuron_timeline.js"
+MISSING = "A profile to compare with is not open here: start neuron-explorer with it as well."
 NOT_BUILT = "The timeline is not built: run 'scripts/front_ends.sh timeline' in the checkout, and start anew."
 
 
@@ -39,10 +42,15 @@ def timeline_page(view: View) -> Any:
         data_url=f"{address.root}/data/",
         style={"height": "100%"},
         scope=view.range_ns and list(view.range_ns),
-        **_aligned(view, address),
+        compare=_compared(view),
         **timeline_state(address),
     )
-    return html.Div(timeline, style={"height": "100%"})
+    if not lacks_profiles(view, COMPARE):
+        return html.Div(timeline, style={"height": "100%"})
+    told = html.P(MISSING, role="status", style={"padding": "6px 8px"})
+    timeline.style = {"flex": "1", "minHeight": 0}
+    column = {"height": "100%", "display": "flex", "flexDirection": "column"}
+    return html.Div([told, timeline], style=column)
 
 
 def _tied(view: View, address: Address) -> dict[str, Any]:
@@ -52,14 +60,19 @@ def _tied(view: View, address: Address) -> dict[str, Any]:
     return {"writes_address": True, "source_address": _source_address(address)}
 
 
-def _aligned(view: View, address: Address) -> dict[str, Any]:
-    """Where a second profile stands below the first: their steps begin together, where both have steps."""
-    compare = address.get("compare")
-    other = typical_step(compare, view.analyses) if compare else None
-    here = step_of(view.address, view.analyses) if compare else None
-    if other is None or here is None:
-        return {}
-    return {"compare_shift": other.begin_ns - here.begin_ns}
+def _compared(view: View) -> list[dict[str, Any]]:
+    """The profiles below the first: their steps begin where its own does, where both have steps."""
+    others = asked_profiles(view, COMPARE)
+    here = step_of(view.address, view.analyses) if others else None
+    return [
+        {"profile": one, "name": name, "shift_ns": _shift_ns(here, typical_step(one, view.analyses))}
+        for one, name in names_of(view, others).items()
+    ]
+
+
+def _shift_ns(here: Step | None, there: Step | None) -> int | None:
+    """How much later another profile's step begins than this one's."""
+    return None if here is None or there is None else there.begin_ns - here.begin_ns
 
 
 def _with_device_work(view: View) -> Address:
@@ -89,8 +102,6 @@ def timeline_state(address: Address) -> dict[str, Any]:
         state["search"] = address.get("search")
     if address.get("group"):
         state["grouping"] = address.get("group")
-    if address.get("compare"):
-        state["compare"] = address.get("compare")
     return state
 
 

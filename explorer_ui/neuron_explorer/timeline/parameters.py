@@ -78,14 +78,14 @@ class Parameters:
             raise ParameterError(f"The parameter {name} must lie between {low} and {high}, not {value}.")
         return value
 
-    def time_range(self, origin_ns: int) -> tuple[int, int]:
-        """The range `start`, `end`, given in ns from the origin.
+    def time_range(self, origin_ns: int, prefix: str = "") -> tuple[int, int]:
+        """The range `start`, `end`, given in ns from the origin; their names may begin with a prefix.
 
         Raises:
             ParameterError: It is empty or makes no sense.
         """
-        start = self.integer("start", -FARTHEST_NS, FARTHEST_NS) + origin_ns
-        end = self.integer("end", -FARTHEST_NS, FARTHEST_NS) + origin_ns
+        start = self.integer(f"{prefix}start", -FARTHEST_NS, FARTHEST_NS) + origin_ns
+        end = self.integer(f"{prefix}end", -FARTHEST_NS, FARTHEST_NS) + origin_ns
         if end <= start:
             raise ParameterError("The range is empty: end it after its start.")
         return start, end

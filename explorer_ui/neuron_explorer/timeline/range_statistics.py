@@ -96,7 +96,6 @@ def _span_names(profile: Profile, track: Track, start_ns: int, end_ns: int) -> l
     if columns is None:
         return []
     name = "coalesce(layer, '')" if track.level == "module" else columns.name
-    process = "coalesce(process_idx, 0)" if "process_idx" in held else "0"
     core = -1 if track.core_idx is None else track.core_idx
     apart = "" if track.level == "module" else track_apart(track.id)
     most = "" if track.level in CHARGED_LEVELS else f" LIMIT {NAMES}"
@@ -105,7 +104,7 @@ def _span_names(profile: Profile, track: Track, start_ns: int, end_ns: int) -> l
         f" sum(least({columns.end}, $end) - greatest({columns.start}, $start)) AS time_ns,"
         f" max({columns.end} - {columns.start}) AS longest_ns"
         f' FROM "{track.table}" WHERE {columns.start} < $end AND {columns.end} > $start'
-        f" AND {process} = $process AND {columns.core} = $core AND {columns.apart} = $apart"
+        f" AND {columns.process} = $process AND {columns.core} = $core AND {columns.apart} = $apart"
         f" GROUP BY 1 ORDER BY 3 DESC, 1{most}",
         {
             "start": start_ns,

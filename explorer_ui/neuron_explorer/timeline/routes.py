@@ -73,6 +73,11 @@ def register(server: Flask, library: Library) -> None:
     server.register_blueprint(data)
 
 
+def prepare(profile: Profile) -> None:
+    """Read what the first request for the operations of a profile needs."""
+    _CHARGED.prepare(profile)
+
+
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:
     places = _places(profile, parameters, of_counters=False)
     tiles = span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))

@@ -7,9 +7,7 @@ that were looked at are kept.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_explorer.timeline.last_results import LastResults
 from neuron_explorer.timeline.parameters import ParameterError
 from neuron_explorer.timeline.track_places import columns_of
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.store.recorded import text_codes
 
 OTHER = 7
 """The slot of what belongs to none of the groups."""
@@ -54,8 +54,7 @@ class SpanGroups:
     """Slots of rows; those of the last few tables are kept."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[Profile, str, str], Slots] = OrderedDict()
+        self._kept = LastResults[Slots](KEPT_BYTES, len)
 
     def add_slots(self, profile: Profile, by: str, tiles: pa.Table) -> pa.Table:
         """Tiles with a column `slot` behind the others: the color of each row.
@@ -75,14 +74,8 @@ class SpanGroups:
 
     def _of(self, profile: Profile, by: str, table: str) -> Slots:
         """The slot of each row of a table; none where the table tells nothing of the groups."""
-        names, key = group_names(profile, by), (profile, by, table)
-        with self._lock:  # those who wait for the same table wait for one reading of it
-            if key not in self._kept:
-                self._kept[key] = _read(profile, by, table, names)
-            self._kept.move_to_end(key)
-            while len(self._kept) > 1 and sum(len(one) for one in self._kept.values()) > KEPT_BYTES:
-                self._kept.popitem(last=False)
-            return self._kept[key]
+        names = group_names(profile, by)
+        return self._kept.of((profile, by, table), lambda: _read(profile, by, table, names))
 
 
 def _largest(profile: Profile, by: str) -> tuple[str, ...]:
@@ -140,7 +133,7 @@ def _places(texts: pa.Array, names: Sequence[str]) -> Slots:
         return np.full(len(texts), OTHER, np.uint8)
     found = pc.index_in(texts.dictionary.cast(pa.string()), pa.array(list(names), pa.string()))
     of_text = found.fill_null(OTHER).to_numpy(zero_copy_only=False).astype(np.uint8)
-    codes = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = text_codes(texts)
     slots: Slots = np.where(codes < 0, OTHER, of_text[codes]).astype(np.uint8)
     return slots
 

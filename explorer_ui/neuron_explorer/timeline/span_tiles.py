@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.dtypes import numpy_dtype
 
@@ -38,7 +39,6 @@ counts in ns from the tile's start; of a bucket, it is the bucket's. `duration` 
 shows, in ns; of a bucket, that of its longest. `count` tells how many spans begin in it, `busy` the share
 of it that is busy in 255ths, `row` the row of the track's table, modulo 2**32.
 """
-Ints = npt.NDArray[np.int64]
 
 
 def span_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_ns: int = 0) -> pa.Table:

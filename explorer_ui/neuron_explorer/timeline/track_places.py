@@ -14,6 +14,7 @@ class RowColumns:
     """SQL expressions over a table's rows, null where the table lacks the columns.
 
     Attributes:
+        process: Index of the process.
         core: Number of the core; -1 for what belongs to the host.
         apart: What tells the tracks of a core apart, as text; it ends the track's id.
     """
@@ -21,6 +22,7 @@ class RowColumns:
     table: str
     start: str
     end: str
+    process: str
     core: str
     apart: str
     name: str
@@ -40,6 +42,7 @@ def row_columns(source: SpanSource, held: frozenset[str]) -> RowColumns | None:
         source.table,
         f'"{source.start}"',
         f'greatest({end}, "{source.start}")',
+        "CAST(coalesce(process_idx, 0) AS BIGINT)" if "process_idx" in held else "CAST(0 AS BIGINT)",
         core,
         " || '/' || ".join(parts) or "''",
         f"coalesce({', '.join(names)}, '')" if names else "''",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from neuron_explorer.timeline.counter_tiles import Rows, counter_batch
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_profile.analysis.spans import covered_before, union
+from neuron_tools.arrays import Floats
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -21,7 +22,6 @@ WINDOWS = BUCKETS // WINDOW_BUCKETS
 MOST_SPANS = 200_000
 """Spans of which a union is made; of more that overlap, the busiest row tells."""
 PERCENT = 100.0
-Floats = npt.NDArray[np.float64]
 
 
 def has_use(track: Track) -> bool:

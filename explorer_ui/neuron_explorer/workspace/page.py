@@ -8,10 +8,10 @@ from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, htm
 from dash.fingerprint import build_fingerprint
 
 from neuron_explorer import __version__
+from neuron_explorer.compared import other_profiles
 from neuron_explorer.drawing import draw_page, guarded
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page
-from neuron_explorer.pages.diff import other_profiles
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE
 from neuron_explorer.timeline.page import NOT_BUILT
@@ -33,7 +33,7 @@ def workspace_page(view: View) -> Any:
         "root": view.address.root,
         "script": _script(view.address.root),
         "path": PATH,
-        "other": next(iter(other_profiles(view)), ""),
+        "others": ",".join(other_profiles(view)),
         "arrangements": [{"name": one.name, "layout": one.layout} for one in ARRANGEMENTS],
         "panels": [
             {

@@ -15,9 +15,6 @@ from neuron_explorer.parts.states import empty_state
 from neuron_explorer.sections import section
 from neuron_explorer.workspace.headline import HEADLINE
 
-PANEL = "panel"
-"""Parameter of the address under which a panel is drawn: the panel's name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Panel:

@@ -39,7 +39,7 @@ export class Core {
   overlays: Overlays = NO_OVERLAYS;
   /** The row that keys act on. */
   activeId: string | null = null;
-  /** What the profile is compared with. */
+  /** The profile beside those that it is compared with. */
   comparison: Comparison | null = null;
   theme: Theme;
   private colourBy: ColourBy = "engine";
@@ -93,7 +93,7 @@ export class Core {
   /** What the mini-map shows: the time in which engines work, where that is a small part of all. */
   get mapBounds(): TimeRange {
     const { bounds } = this.viewport;
-    const engines = (this.summary?.tracks ?? []).filter((track) => track.level === "engine" && track.spans > 0);
+    const engines = (this.summary?.tracks ?? []).filter((track) => track.base === 0 && track.level === "engine" && track.spans > 0);
     if (engines.length === 0) return bounds;
     const startNs = Math.min(...engines.map((track) => track.startNs));
     const endNs = Math.max(...engines.map((track) => track.endNs));
@@ -109,7 +109,7 @@ export class Core {
   /** Where a track's data comes from. */
   originOf(track: Track): Origin {
     if (track.isBand) return { source: this.source, params: this.bandParams };
-    if (track.isBase && this.comparison) return this.comparison.origin;
+    if (track.base > 0 && this.comparison) return this.comparison.originOf(track);
     return { source: this.source, params: isGrouped(this.colourBy) && !track.isCounter ? { color: this.colourBy } : {} };
   }
 

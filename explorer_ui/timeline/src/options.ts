@@ -46,14 +46,21 @@ export interface MarkerStore {
   save(name: string, markers: readonly Marker[]): Promise<MarkerSets>;
 }
 
+/** A profile that the one of a timeline is compared with. */
+export interface ComparedProfile {
+  readonly source: DataSource;
+  /** What it is called here; as in its data by default. */
+  readonly name?: string;
+  /** How much later its time is at the same point of the axis, in ns; both begin there by default. */
+  readonly shiftNs?: number;
+}
+
 export interface TimelineOptions {
   readonly source: DataSource;
   /** Where markers are saved; without it they stand in the view only. */
   readonly markerStore?: MarkerStore;
-  /** A second profile to compare with: its tracks stand below those of the first, aligned by their hierarchy. */
-  readonly compare?: DataSource;
-  /** How much later, in ns, the second profile's time is at the same point of the axis; both begin there by default. */
-  readonly compareShiftNs?: number;
+  /** Profiles to compare with: their tracks stand below those of the first, aligned by their hierarchy. */
+  readonly compare?: readonly ComparedProfile[];
   /** What the figures beside the timeline are of: its findings are simulated for it; all of the profile by default. */
   readonly scope?: TimeRange | null;
   readonly theme?: ThemeChoice;

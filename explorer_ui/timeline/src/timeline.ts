@@ -9,7 +9,7 @@ import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
 import { Bands } from "./features/bands.js";
 import { Choice } from "./features/choice.js";
-import { Comparison } from "./features/comparison.js";
+import { type Base, Comparison } from "./features/comparison.js";
 import { Dependencies } from "./features/dependencies.js";
 import { Details } from "./features/details.js";
 import { Lit } from "./features/lit.js";
@@ -24,7 +24,7 @@ import { SightSums } from "./features/sight_sums.js";
 import { Walking } from "./features/walking.js";
 import { Gestures } from "./input/gestures.js";
 import { type KeyAction, Keyboard } from "./input/keyboard.js";
-import type { TimelineHandle, TimelineOptions, TimelineStatistics } from "./options.js";
+import type { ComparedProfile, TimelineHandle, TimelineOptions, TimelineStatistics } from "./options.js";
 import { Bar } from "./panels/bar.js";
 import { adoptStyles } from "./panels/dom.js";
 import { PageFrame } from "./panels/frame.js";
@@ -126,7 +126,7 @@ class Timeline implements TimelineHandle {
       onColourBy: (by) => core.recolour({ by }),
       onDimmed: (slots) => this.renderer.dim(slots),
     });
-    this.legend.root.hidden = options.compare !== undefined; // its colours tell what is slower and faster
+    this.legend.root.hidden = this.isComparing; // its colours tell what is slower and faster
     this.bar = new Bar(this.frame.bar, this.search.root, {
       onZoom: (by) => this.held(0, 0.5 * by),
       onAll: () => core.show(core.viewport.bounds),
@@ -246,7 +246,7 @@ class Timeline implements TimelineHandle {
     try {
       this.foldedFor = this.openedOn();
       const answer = await requestJson<TracksAnswer>(this.core.source, "tracks", this.foldedFor, this.core.abort.signal);
-      const summary = await this.withBase(readSummary(answer));
+      const summary = await this.withBases(readSummary(answer));
       this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
       this.core.open(summary);
@@ -268,7 +268,7 @@ class Timeline implements TimelineHandle {
 
   async refresh(): Promise<void> {
     const { core } = this;
-    if (!core.summary || this.options.compare) return;
+    if (!core.summary || this.isComparing) return;
     const answer = await requestJson<TracksAnswer>(core.source, "tracks", this.openedOn(), core.abort.signal);
     const summary = readSummary(answer);
     this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
@@ -284,14 +284,14 @@ class Timeline implements TimelineHandle {
   /** The range that is opened, so that what is idle there is folded at once; in a comparison nothing is. */
   private openedOn(): Record<string, string> {
     const { range } = this.view;
-    return range && !this.options.compare ? { start: String(Math.floor(range.startNs)), end: String(Math.ceil(range.endNs)) } : {};
+    return range && !this.isComparing ? { start: String(Math.floor(range.startNs)), end: String(Math.ceil(range.endNs)) } : {};
   }
 
   /** Fold what is idle in the range to which the host went. */
   private async foldIdle(): Promise<void> {
     const { core } = this;
     const params = this.openedOn();
-    if (!core.summary || this.options.compare || JSON.stringify(params) === JSON.stringify(this.foldedFor)) return;
+    if (!core.summary || this.isComparing || JSON.stringify(params) === JSON.stringify(this.foldedFor)) return;
     this.foldedFor = params;
     if (!params["start"]) {
       core.setIdle(isEmpty);
@@ -328,13 +328,16 @@ class Timeline implements TimelineHandle {
     }
   }
 
-  /** The profile with the tracks of the one that it is compared with. */
-  private async withBase(summary: ProfileSummary): Promise<ProfileSummary> {
-    const { compare } = this.options;
-    if (!compare) return summary;
+  private get isComparing(): boolean {
+    return (this.options.compare?.length ?? 0) > 0;
+  }
+
+  /** The profile with the tracks of those that it is compared with. */
+  private async withBases(summary: ProfileSummary): Promise<ProfileSummary> {
+    if (!this.isComparing) return summary;
     const { core } = this;
-    const answer = await requestJson<TracksAnswer>(compare, "tracks", {}, core.abort.signal);
-    const comparison = new Comparison(compare, summary, readSummary(answer), core.names, this.options.compareShiftNs);
+    const bases = await Promise.all((this.options.compare ?? []).map((other) => this.base(other)));
+    const comparison = new Comparison(summary, bases, core.names);
     core.comparison = comparison;
     comparison.load(core.source, core.abort.signal).then(
       () => {
@@ -345,7 +348,13 @@ class Timeline implements TimelineHandle {
         if (!isAbort(error)) this.fail(error);
       },
     );
-    return comparison.both();
+    return comparison.all();
+  }
+
+  private async base({ source, name, shiftNs }: ComparedProfile): Promise<Base> {
+    const answer = await requestJson<TracksAnswer>(source, "tracks", {}, this.core.abort.signal);
+    const summary = readSummary(answer);
+    return { source, summary: { ...summary, name: name ?? summary.name }, shiftNs };
   }
 
   private input(): FrameInput | null {
@@ -441,7 +450,7 @@ class Timeline implements TimelineHandle {
   /** Nothing has happened for a while: there is time for what nobody waits for. */
   private settle(): void {
     this.renderer.settle();
-    if (!this.options.compare) this.bands.start();
+    if (!this.isComparing) this.bands.start();
   }
 
   private told = "";

@@ -7,7 +7,7 @@ export function track(place: number, change: Partial<Track> = {}): Track {
   return {
     place,
     listed: place,
-    isBase: false,
+    base: 0,
     id: `p0/core0/engine/${place}`,
     level: "engine",
     name: `Engine ${place}`,

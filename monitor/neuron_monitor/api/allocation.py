@@ -71,8 +71,8 @@ class AllocationWatch:
             if ids is not self._ids:
                 self._ids, self._present = ids, frozenset(ids)
             return self._present, ids if len(rows) == len(ids) else [ids[row] for row in rows]
-        before = {} if self._last is None else self._last[1] or _by_id(self._last[0])
-        cores = _by_id(tree)
+        before = {} if self._last is None else self._last[1] or self._last[0].cores_by_id()
+        cores = tree.cores_by_id()
         self._last = tree, cores
         return cores.keys(), kernels.worked(before, cores, _PROGRESS)
 
@@ -83,10 +83,6 @@ class AllocationWatch:
             self._since_ns.update(dict.fromkeys(self.users.keys() - before.keys(), now_ns))
             self.working = {core: CoreAllocation(pids, 0.0) for core, pids in self.users.items()}
         self._processes = processes
-
-
-def _by_id(tree: TreeReading) -> dict[int, CoreReading]:
-    return {core.id: core for device in tree.devices for core in device.cores}
 
 
 def _users(processes: Sequence[ProcessReading]) -> dict[int, tuple[int, ...]]:

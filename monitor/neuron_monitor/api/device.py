@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.nodes import Fault, NodeTable, Part, TextNode, describe_os_error, read_text
-from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
+from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power, are_same
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 from neuron_tools.device.driver.modified import lasting_mark
 
@@ -683,14 +683,10 @@ class DeviceNodes:
             self._device_faults.append(Fault(self._power_node.path, reason))
 
 
-def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:
-    return len(cores) == len(others) and all(map(is_, cores, others))
-
-
 def _is_same_device(now: DeviceReading, last: DeviceReading) -> bool:
     parts = (now.facts, now.ecc, now.host_memory, now.power)
     others = (last.facts, last.ecc, last.host_memory, last.power)
-    return all(map(is_, parts, others)) and _are_same(now.cores, last.cores)
+    return all(map(is_, parts, others)) and are_same(now.cores, last.cores)
 
 
 def _same_or_new(last: Mapping[str, int], names: Sequence[str], values: Sequence[int]) -> Mapping[str, int]:

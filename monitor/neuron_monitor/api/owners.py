@@ -17,7 +17,7 @@ from operator import is_
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels
-from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, are_same
 
 DEVICE_PREFIX = "/dev/neuron"
 DEVICE_FILE = re.compile(rf"{DEVICE_PREFIX}[0-9]+")
@@ -201,7 +201,7 @@ class Attribution:
         Args:
             owners: The same object as long as they are the same.
         """
-        if owners is self._shares_of[0] and _are_same(devices, self._devices):
+        if owners is self._shares_of[0] and are_same(devices, self._devices):
             return self._processes
         cores = {core.id: core for device in devices for core in device.cores}
         if owners is self._owners and logical_core_size == self._shares_of[1] and self._are_alike(devices):
@@ -302,10 +302,6 @@ def _sum(counts: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     for each in counts:
         total.update(each)
     return total
-
-
-def _are_same(devices: Sequence[DeviceReading], others: Sequence[DeviceReading]) -> bool:
-    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))
 
 
 def _device_links(folder: str) -> dict[str, str]:

@@ -160,13 +160,9 @@ class UtilizationWatch:
 
     def update(self, before: TreeReading, after: TreeReading) -> dict[int, float]:
         """Shares of time, 0 to 1, by physical core id."""
-        old = self._last[1] if before is self._last[0] else _by_id(before)
-        cores = _by_id(after)
+        old = self._last[1] if before is self._last[0] else before.cores_by_id()
+        cores = after.cores_by_id()
         wall_ns = after.taken_ns - before.taken_ns
         self._known = kernels.utilizations(old, cores, wall_ns, self._known, _BUSY, _ELAPSED)
         self._last = after, cores
         return self._known
-
-
-def _by_id(tree: TreeReading) -> dict[int, CoreReading]:
-    return {core.id: core for device in tree.devices for core in device.cores}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -188,3 +189,8 @@ class ProcessReading(NamedTuple):
             )
             for told in self.models_told
         )
+
+
+def are_same(readings: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether readings are the same objects in the same order."""
+    return readings is others or (len(readings) == len(others) and all(map(is_, readings, others)))

@@ -13,7 +13,7 @@ from typing import Protocol
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.layout import WORD_BYTES
 from neuron_monitor.api.nodes import Fault
-from neuron_monitor.api.readings import DeviceReading, ProcessReading
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, are_same
 
 ROW_WIDTH = len(layout.CORE_COLUMNS)
 ROW_BYTES = WORD_BYTES * ROW_WIDTH
@@ -160,6 +160,10 @@ class TreeReading:
         """The same object as long as no process counted, and none came or went."""
         return self.records if isinstance(self.records, Rows) else self.records.processes
 
+    def cores_by_id(self) -> dict[int, CoreReading]:
+        """The physical cores of all devices."""
+        return {core.id: core for device in self.devices for core in device.cores}
+
     def core_count(self) -> int:
         """Physical NeuronCores of all devices."""
         return sum(device.facts.core_count for device in self.records.outlines[0])
@@ -199,8 +203,3 @@ def _with_cores(device: DeviceReading, last: DeviceReading | None) -> DeviceRead
     )
     made = device._replace(cores=last.cores) if are_same else device
     return last if made == last else made
-
-
-def are_same(devices: Devices, others: Devices) -> bool:
-    """Whether devices are the same objects."""
-    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))

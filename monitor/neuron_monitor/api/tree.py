@@ -15,8 +15,8 @@ from neuron_monitor.api.guard import BlockedError, Guard
 from neuron_monitor.api.nodes import Fault, Part, describe_os_error, raise_descriptor_limit, read_text
 from neuron_monitor.api.owners import Attribution, Owners
 from neuron_monitor.api.published import PublishedProcesses
-from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
-from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, Told, TreeReading, are_same
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, are_same
+from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, Told, TreeReading
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
 
 LIST_INTERVAL_NS = 500_000_000

@@ -114,7 +114,7 @@ def runtime_vcpu_usage(
         return 0.0, 0.0
     available_s = seconds * max(processors, 1e-9)
     user_s, system_s = after.user_s - before.user_s, after.system_s - before.system_s
-    return _percent(user_s, available_s), _percent(system_s, available_s)
+    return percent_of(user_s, available_s), percent_of(system_s, available_s)
 
 
 def vcpu_structure() -> dict[str, Any]:
@@ -138,5 +138,6 @@ def _physical_structure(cores: Iterable[int], architecture: str) -> dict[str, An
     return {f"{name}.{core}": {"neuroncore_utilization": SLOT} for core in cores}
 
 
-def _percent(part: float, whole: float) -> float:
+def percent_of(part: float, whole: float) -> float:
+    """A part in percent, 0 to 100, with two decimals."""
     return round(min(100.0, max(0.0, 100 * part / whole)), 2)

@@ -13,7 +13,7 @@ from typing import Any
 from neuron_monitor.api.allocation import AllocationWatch
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.rates import UtilizationWatch
-from neuron_monitor.api.readings import DeviceReading
+from neuron_monitor.api.readings import DeviceReading, are_same
 from neuron_monitor.api.records import TreeReading, plain_pair
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report import system_groups
@@ -281,20 +281,16 @@ def _second(sample: Sample) -> int:
 
 def _are_alike(tree: TreeReading, other: TreeReading) -> bool:
     """Whether two looks at a tree differ in no more than what is counted."""
-    return tree.faults == other.faults and _are_same(tree.records.outlines[0], other.records.outlines[0])
+    return tree.faults == other.faults and are_same(tree.records.outlines[0], other.records.outlines[0])
 
 
 def _have_same_form(tree: TreeReading, other: TreeReading) -> bool:
     """Whether two looks at a tree differ in no more than what the devices count and hold."""
     devices, others = tree.records.outlines[0], other.records.outlines[0]
     return tree.faults == other.faults and (
-        _are_same(devices, others)
+        are_same(devices, others)
         or [(each.facts, each.power) for each in devices] == [(each.facts, each.power) for each in others]
     )
-
-
-def _are_same(devices: tuple[DeviceReading, ...], others: tuple[DeviceReading, ...]) -> bool:
-    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))
 
 
 def _host_error(sample: Sample) -> str:

@@ -12,7 +12,7 @@ from neuron_monitor.api.instance import InstanceFacts
 from neuron_monitor.api.layout import COLUMN_OF, MEMORY_SLICE
 from neuron_monitor.api.readings import DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.records import ROW_WIDTH, Rows, TreeReading
-from neuron_monitor.report.process_groups import joined_version
+from neuron_monitor.report.process_groups import joined_version, percent_of
 from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
 
@@ -168,11 +168,7 @@ def _container_usage(before: HostReading, after: HostReading, seconds: float) ->
     if limit is None or seconds <= 0:
         return None
     available_us = limit * seconds * 1e6
-    user = _percent(after.container.user_us - before.container.user_us, available_us)
-    system = _percent(after.container.system_us - before.container.system_us, available_us)
+    user = percent_of(after.container.user_us - before.container.user_us, available_us)
+    system = percent_of(after.container.system_us - before.container.system_us, available_us)
     usage = dict.fromkeys(CPU_KINDS, 0.0)
     return {**usage, "user": user, "system": system, "idle": round(max(0.0, 100 - user - system), 2)}
-
-
-def _percent(part: float, whole: float) -> float:
-    return round(min(100.0, max(0.0, 100 * part / whole)), 2)

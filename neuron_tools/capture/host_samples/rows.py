@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.host_samples.kinds import Activity, activity_of
 from neuron_tools.capture.host_samples.leading import leads
@@ -18,8 +19,6 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.records.host_samples import SampleKind
 from neuron_tools.records.program import Frame
 
-Ints = npt.NDArray[np.int64]
-Records = npt.NDArray[np.void]
 _PACKAGE = os.path.join(str(Path(__file__).resolve().parents[2]), "")
 _STARTER = "/threading.py"
 _COLLECTION = Activity("garbage_collection")
@@ -59,9 +58,9 @@ def _own_threads(samples: ProcessSamples) -> list[int]:
     return own
 
 
-def _on_clock(records: Records, parent: Records | None, offset_ns: int) -> Records:
+def _on_clock(records: Table, parent: Table | None, offset_ns: int) -> Table:
     """Samples with virtual times of the capture; a child's are those of its parent at the same wall time."""
-    moved: Records = records.copy()
+    moved: Table = records.copy()
     for side in ("start", "end"):
         own = records[f"{side}_ns"]
         if parent is not None:
@@ -73,7 +72,7 @@ def _on_clock(records: Records, parent: Records | None, offset_ns: int) -> Recor
     return moved
 
 
-def _around_collections(records: Records) -> Records:
+def _around_collections(records: Table) -> Table:
     """The samples of each thread without the time in which it collected garbage: that has rows of its own."""
     is_collection = records["kind"] == int(SampleKind.COLLECTION)
     collections = records[is_collection]
@@ -85,13 +84,13 @@ def _around_collections(records: Records) -> Records:
     return np.concatenate(parts)
 
 
-def _outside(records: Records, spans: tuple[Ints, Ints]) -> Records:
+def _outside(records: Table, spans: tuple[Ints, Ints]) -> Table:
     """What of each record lies outside of spans, in as many records as that takes."""
     starts, ends = spans
     first = np.searchsorted(ends, records["start_ns"], side="right")
     inside = np.maximum(np.searchsorted(starts, records["end_ns"]) - first, 0)
     of = np.repeat(np.arange(len(records)), inside + 1)
-    pieces: Records = records[of]
+    pieces: Table = records[of]
     number = np.arange(len(of)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)
     begins, ended = number > 0, number < inside[of]
     span = first[of] + number
@@ -100,9 +99,7 @@ def _outside(records: Records, spans: tuple[Ints, Ints]) -> Records:
     return pieces
 
 
-def _rows(
-    samples: ProcessSamples, records: Records, process_idx: int, stacks: StackRegistry
-) -> dict[str, Any]:
+def _rows(samples: ProcessSamples, records: Table, process_idx: int, stacks: StackRegistry) -> dict[str, Any]:
     keys = np.stack([records["stack"], records["blocked"], records["kind"]], axis=1)
     distinct, which = np.unique(keys, axis=0, return_inverse=True)
     which = which.ravel()

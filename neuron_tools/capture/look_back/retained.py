@@ -16,15 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Table
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 
 FILE_NAME = "retained.json"
 LOCK_NAME = "retained.lock"
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
-
-Records = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Retained:
         except FileNotFoundError:
             return cls()
 
-    def advanced(self, records: Records) -> Retained:
+    def advanced(self, records: Table) -> Retained:
         """The same after these records, which follow, are gone too."""
         return Retained(self.first_record + len(records), _held_after(self.held_bytes, records))
 
@@ -59,7 +57,7 @@ class Retained:
         draft.replace(directory / FILE_NAME)
 
 
-def _held_after(held_bytes: tuple[int, ...], records: Records) -> tuple[int, ...]:
+def _held_after(held_bytes: tuple[int, ...], records: Table) -> tuple[int, ...]:
     added = records["kind"] == int(RecordKind.ALLOCATE)
     freed = records["kind"] == int(RecordKind.FREE)
     chosen = added | freed
@@ -103,7 +101,7 @@ def give_back(directory: Path, records: int) -> bool:
         os.close(file)
 
 
-def read_records(directory: Path, first_record: int, limit: int = -1) -> Records:
+def read_records(directory: Path, first_record: int, limit: int = -1) -> Table:
     """Whole records of a log from one on, at most `limit` where it is not negative."""
     try:
         return np.fromfile(

@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuron_tools.capture.look_back.retained import Records, Retained, give_back, kept_still, read_records
+from neuron_tools.arrays import Table
+from neuron_tools.capture.look_back.retained import Retained, give_back, kept_still, read_records
 from neuron_tools.records.capture_log import RECORD_DTYPE
 
 
@@ -40,7 +41,7 @@ class LogRing:
         """Records that are in the ring now."""
         return self._read - self._retained.first_record
 
-    def advance(self) -> Records:
+    def advance(self) -> Table:
         """Take in what was logged since the last call, and take away what is too old.
 
         Returns:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Table
 from neuron_tools.capture.host_rows import IN_OPTIMIZER
-from neuron_tools.capture.look_back.retained import Records
 from neuron_tools.errors import UsageError
 from neuron_tools.records.capture_log import RecordKind
 
@@ -141,7 +141,7 @@ class RuleWatch:
         self._last_optimizer_end_ns: dict[int, int] = {}
         self.is_seen = False
 
-    def look(self, records: Records) -> Alert | None:
+    def look(self, records: Table) -> Alert | None:
         """The first of these records that meets the rule, as an alert."""
         if self._rule.series == "device_memory":
             return self._look_at_memory(records)
@@ -166,7 +166,7 @@ class RuleWatch:
         history.add(values)
         return limit
 
-    def _values(self, records: Records) -> tuple[Records, Values]:
+    def _values(self, records: Table) -> tuple[Table, Values]:
         """The records of the series, and the duration of each in ns."""
         if self._rule.series == "latency":
             chosen = records[records["kind"] == int(RecordKind.GRAPH)]
@@ -181,14 +181,14 @@ class RuleWatch:
             chosen = self._named(records, lambda name: name == wanted)
         return chosen, chosen["host_end_ns"] - chosen["host_start_ns"]
 
-    def _named(self, records: Records, is_wanted: Callable[[str], bool]) -> Records:
+    def _named(self, records: Table, is_wanted: Callable[[str], bool]) -> Table:
         """The ranges whose names are wanted."""
         chosen = records[records["kind"] == int(RecordKind.RANGE)]
         numbers = [number for number in np.unique(chosen["name"]) if is_wanted(self._name_of(int(number)))]
-        named: Records = chosen[np.isin(chosen["name"], numbers)]
+        named: Table = chosen[np.isin(chosen["name"], numbers)]
         return named
 
-    def _optimizer_steps(self, records: Records) -> tuple[Records, Values]:
+    def _optimizer_steps(self, records: Table) -> tuple[Table, Values]:
         """Of a program that marks no steps: from the end of an optimizer's step to the end of its next."""
         chosen = self._named(records, lambda name: name.endswith(_OPTIMIZER_STEP))
         chosen = chosen[(chosen["flags"] & IN_OPTIMIZER) != 0]
@@ -203,7 +203,7 @@ class RuleWatch:
                 durations.append(end_ns - last_ns)
         return chosen[places], np.array(durations, np.int64)
 
-    def _look_at_memory(self, records: Records) -> Alert | None:
+    def _look_at_memory(self, records: Table) -> Alert | None:
         kinds = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
         chosen = records[np.isin(records["kind"], kinds)]
         if not len(chosen):

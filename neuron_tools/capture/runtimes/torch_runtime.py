@@ -132,9 +132,8 @@ class TorchRuntime:
 
         core = recording.core
         name = f"{core.chip} {core.name} (simulated)"
-        before = configure_properties(
-            DeviceProperties(name, core.hbm_bytes, core.logical_core_size, core.generation, 0)
-        )
+        memory, cores, target = core.hbm_bytes, core.logical_core_size, recording.options.target
+        before = configure_properties(DeviceProperties(name, memory, cores, core.generation, target=target))
         self._hooks.append(lambda: configure_properties(before))
 
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:

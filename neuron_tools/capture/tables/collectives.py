@@ -7,6 +7,8 @@ import numpy as np
 from neuron_tools import hardware
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
+from neuron_tools.capture.tables.ids import at
+from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Collective, CollectiveKind
@@ -24,10 +26,13 @@ _OPERATIONS = {
 }
 
 
-def collective_table(template: Template, core: NeuronCore, pools: TextPools) -> TableTemplate:
+def collective_table(
+    template: Template, core: NeuronCore, origins: Origins, pools: TextPools
+) -> TableTemplate:
     """Relative CcOp rows of one executable."""
     program = template.program
     rows = np.flatnonzero(program.dmas["collective"] >= 0)
+    owner = at(template.hlo_framework, program.dmas["hlo"][rows])
     parts = [program.collectives[item] for item in program.dmas["collective"][rows]]
     stream = np.unique(program.dmas["queue"][rows], return_inverse=True)[1].astype(np.int64)
     links = hardware.links(hardware.device_of(core)) if parts else None
@@ -50,6 +55,7 @@ def collective_table(template: Template, core: NeuronCore, pools: TextPools) -> 
             "bus_bandwidth": bandwidth * np.array([each.bus_factor for each in costs], np.float64),
             "cc_trigger_start_delay": template.dmas.start_ns[rows] - start_of[triggers],
             "replica_group_id": np.zeros(len(rows), np.int64),
+            **origins.number_columns(NUMBER_COLUMNS, owner),
         },
         times={
             "start_ts": template.dmas.start_ns[rows],
@@ -67,7 +73,9 @@ def collective_table(template: Template, core: NeuronCore, pools: TextPools) -> 
             "replica_group": pools["replica_group"].codes(
                 ["[" + ",".join(map(str, part.group)) + "]" for part in parts]
             ),
+            **origins.text_codes(TEXT_COLUMNS | {"framework_name"}, owner, pools),
         },
+        **origins.from_execution(template.executable.kind, TEXT_COLUMNS, owner),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
 from neuron_tools.capture.template import Template, engine_titles
 
-Ints = npt.NDArray[np.int64]
 INSTRUCTION_TABLE, DMA_TABLE = "Instruction", "DmaPacketAggregated"
 
 

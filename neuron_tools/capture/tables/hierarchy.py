@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
@@ -15,7 +16,6 @@ from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, TE
 from neuron_tools.capture.template import Template
 from neuron_tools.records.program import Engine
 
-Ints = npt.NDArray[np.int64]
 LIST_COLUMNS = (
     "element_count_per_interval",
     "transpose_element_count_per_interval",

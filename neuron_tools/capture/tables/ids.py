@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.template import Template
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.dependencies import cause_positions
@@ -17,7 +18,6 @@ from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Ori
 from neuron_tools.capture.template import Template, engine_titles, opcode_names
 from neuron_tools.records.program import Flag
 
-Ints = npt.NDArray[np.int64]
 COUNTER_COLUMNS = (
     "hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes", "spill_save_bytes",
     "spill_reload_bytes", "psum_read_bytes", "psum_write_bytes", "psum_read_sbuf_write_bytes",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import TableTemplate
@@ -22,7 +23,6 @@ from neuron_tools.records.executable import Executable
 from neuron_tools.records.kernel_source import KernelSource
 from neuron_tools.records.program import Frame
 
-Ints = npt.NDArray[np.int64]
 KERNEL_TEXTS = ("kernel_instruction_name", "nki_source_location")
 _LINE_COLUMNS = LINE_COLUMNS | LINE_NUMBER_COLUMNS
 EXECUTABLE_SHIFT = 32  # ids of executable n start at n << 32

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Table
 from neuron_tools.capture.attribution import Attribution, Origin
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Collective, Definitions
@@ -17,7 +18,6 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
 from neuron_tools.records.capture_log import COLLECTIVE_NUMBER_BITS, RecordKind
 
-Records = npt.NDArray[np.void]
 COLLECTIVE_ID_BIT = 1 << 46  # ids of these rows stand apart from those of executions and events
 DEPENDENCY = "last_rank"
 _NUMBER_MASK = (1 << COLLECTIVE_NUMBER_BITS) - 1
@@ -82,7 +82,7 @@ class RankCollectives:
 
     def rows(
         self,
-        records: Records,
+        records: Table,
         definitions: Definitions,
         attribution: Attribution,
         first_core: int,
@@ -121,7 +121,7 @@ class RankCollectives:
 
     def _remember(
         self,
-        records: Records,
+        records: Table,
         parts: Sequence[Collective],
         ids: npt.NDArray[np.int64],
         definitions: Definitions,
@@ -138,7 +138,7 @@ class RankCollectives:
 
     def _numbers(
         self,
-        records: Records,
+        records: Table,
         parts: Sequence[Collective],
         ids: npt.NDArray[np.int64],
         first_core: int,

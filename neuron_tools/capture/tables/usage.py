@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.hardware import NeuronCore
@@ -21,7 +22,6 @@ from neuron_tools.simulator.occupancy import (
 )
 from neuron_tools.simulator.throughput import ThroughputSamples, pending, throughput
 
-Ints = npt.NDArray[np.int64]
 SHORTEST_WINDOW_PS = 1_000_000
 MOST_WINDOWS = 1000
 FULL_RATE_TYPE, LIMITED_TYPE = "0", "1"  # as the published traces number their throttle records

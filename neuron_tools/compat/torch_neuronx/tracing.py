@@ -13,6 +13,11 @@ from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
+from .utils import get_platform_target
+
+OTHERWISE = "trn2"
+"""What is compiled for where the chip is Inferentia 1, which this package is not for."""
+
 
 @dataclass(frozen=True)
 class PartitionerConfig:
@@ -46,7 +51,7 @@ def trace(
     func: Callable[..., Any],
     example_inputs: torch.Tensor | tuple[torch.Tensor, ...],
     *_: Any,
-    input_output_aliases: Mapping[Any, int] | None = None,
+    input_output_aliases: Mapping[torch.Tensor, int] | None = None,
     compiler_workdir: str | None = None,
     compiler_args: str | Sequence[str] | None = None,
     partitioner_config: PartitionerConfig | None = None,
@@ -58,7 +63,9 @@ def trace(
     Args:
         func: Module or function of tensors.
         example_inputs: Inputs of the shapes and types that it will be called with.
-        input_output_aliases: Accepted for compatibility; values live on the host.
+        input_output_aliases: Parameters or buffers that are states -> which result, counted flat, is the next
+            value of each. They stay on the device from call to call, and are not among the traced model's
+            results but, in this order, its parameters.
         compiler_workdir: Folder that gets the compiled archive, `graph.neff`.
         compiler_args: Options of the compiler; those of `NEURON_CC_FLAGS` stand before them.
         partitioner_config: What is left to the CPU; without it the whole model runs on the device.
@@ -75,12 +82,19 @@ def trace(
     flags = parse_flags(compiler_args or (), with_environment=True)
     rules = SegmentRules(whole=True) if partitioner_config is None else partitioner_config.rules
     options = torch_trace.TraceOptions(
-        target=flags.target or "trn2",
+        target=flags.target or _present(),
         compiler=flags.options,
         rules=rules,
         folder=Path(compiler_workdir) if compiler_workdir else None,
         weights_apart=not inline_weights_to_neff,
         cache_folder=flags.cache_directory,
         lnc=flags.lnc,
+        states=input_output_aliases or {},
     )
     return torch_trace.trace(func, example_inputs, options)
+
+
+def _present() -> str:
+    """The chip that is there, as AWS's compiler takes it."""
+    present = get_platform_target()
+    return OTHERWISE if present == "inf1" else present

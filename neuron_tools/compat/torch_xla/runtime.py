@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from neuron_tools.compat.absent import NOT_PARTITIONED, Absent
+
 from .core import xla_model as _model
 
 
@@ -65,6 +67,10 @@ def local_process_count() -> int:
 def is_spmd() -> bool:
     """Whether one program is partitioned over devices; never here."""
     return False
+
+
+use_spmd = Absent("torch_xla.runtime.use_spmd", NOT_PARTITIONED)
+"""Partitioning one program over devices is not there."""
 
 
 def using_pjrt() -> bool:

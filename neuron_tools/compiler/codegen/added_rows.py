@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import instruction_ns
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection
-from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -127,7 +128,7 @@ class RowAddition:
                   elements=context.core.tensor_columns, active=first)  # fmt: skip
 
     def start(
-        self, sums: Sequence[Slot], rows: IntArray, widths: Sequence[IntArray], active: npt.NDArray[np.bool_]
+        self, sums: Sequence[Slot], rows: Ints, widths: Sequence[Ints], active: npt.NDArray[np.bool_]
     ) -> None:
         """The first product of each sum."""
         self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(self._ones,), partitions=self._row.parts,

@@ -10,8 +10,8 @@ all its queries. In a causal block the chunks that lie in a tile's future are le
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.codegen.attention_residents import AttentionResidents
 from neuron_tools.compiler.codegen.attention_softmax import AttentionSoftmax
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, first_seen, iterations, shared_heads
@@ -28,9 +28,6 @@ from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 CHUNK_BANKS = 2
 """PSUM banks that a chunk of scores takes; two chunks, turned weights and results share the eight."""
@@ -148,14 +145,14 @@ class _Attention(AttentionSoftmax, AttentionResidents):
                   partitions=at.rows, columns=at.rows, elements=columns, active=at.masked, accumulates=True,
                   flags=Flag.ACCUMULATE)  # fmt: skip
 
-    def _query_columns(self) -> IntArray:
+    def _query_columns(self) -> Ints:
         """(iterations,) queries in the block of tiles that an iteration's tile belongs to."""
         span = QUERY_TILES * self._tile
         return np.minimum(span, self._shapes.rows - self._at.row // QUERY_TILES * span)
 
     def _operand(
-        self, operand: Operand, name: str, key: IntArray, free: int | IntArray, head: IntArray,
-        first: IntArray | int,
+        self, operand: Operand, name: str, key: Ints, free: int | Ints, head: Ints,
+        first: Ints | int,
     ) -> Slot:  # fmt: skip
         """An operand block, contraction on partitions; loaded, or turned in SBUF, when `key` changes."""
         version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
@@ -171,7 +168,7 @@ class _Attention(AttentionSoftmax, AttentionResidents):
         self._fetch(operand, slot, count * self._shapes.depth, min(self._tile, self._shapes.depth))
         return slot
 
-    def _fetch(self, operand: Operand, slot: Slot, elements: IntArray, partitions: int) -> None:
+    def _fetch(self, operand: Operand, slot: Slot, elements: Ints, partitions: int) -> None:
         location = self._context.location(operand.root)
         slot.tensor = location.tensor
         item = location.dtype.byte_count
@@ -227,7 +224,7 @@ class _Attention(AttentionSoftmax, AttentionResidents):
 
     # Operands from outside
 
-    def _shared_contents(self, external: External, dtype: DType) -> IntArray | None:
+    def _shared_contents(self, external: External, dtype: DType) -> Ints | None:
         """(iterations,) content of an operand that several heads read (a mask), where all of it fits SBUF."""
         at, shapes = self._at, self._shapes
         starts = np.arange(shapes.batch) * shapes.rows * shapes.columns
@@ -305,7 +302,7 @@ class _Attention(AttentionSoftmax, AttentionResidents):
 
     # Engines
 
-    def _copy(self, source: Slot, target: Slot, partitions: IntArray, elements: IntArray) -> None:
+    def _copy(self, source: Slot, target: Slot, partitions: Ints, elements: Ints) -> None:
         """Out of PSUM by the Scalar and the Vector engine in turn: both have other work on every chunk."""
         odd = np.arange(len(partitions)) % 2 == 1
         for engine, active in ((Engine.SCALAR, odd), (Engine.VECTOR, ~odd)):

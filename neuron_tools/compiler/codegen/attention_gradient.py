@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.attention_tiles import first_seen
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
 from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
@@ -28,8 +29,6 @@ from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 _TURNED, _SCORED, _WEIGHTED, _SUMMED = range(1, 5)
 """Stages: operands are turned, multiplied, made weights and gradients of scores, multiplied again."""
 
@@ -44,18 +43,16 @@ class _Tiles:
         last_queries: Whether it is the last that meets its tile of keys.
         rows, width: Queries and keys in the tiles.
         masked: Whether some of the keys lie in the future of some of the queries.
-        together: Tiles of queries that meet one tile of keys.
     """
 
-    keys: IntArray
-    queries: IntArray
-    first_keys: BoolArray
-    last_keys: BoolArray
-    last_queries: BoolArray
-    rows: IntArray
-    width: IntArray
-    masked: BoolArray
-    together: int
+    keys: Ints
+    queries: Ints
+    first_keys: Bools
+    last_keys: Bools
+    last_queries: Bools
+    rows: Ints
+    width: Ints
+    masked: Bools
 
     @classmethod
     def of(cls, heads: int, shared: int, sizes: tuple[int, int], tile: int, *, is_causal: bool) -> _Tiles:
@@ -69,7 +66,7 @@ class _Tiles:
         return cls(
             keys, queries, first_seen(queries), first_seen(queries[::-1])[::-1],
             np.diff(keys, append=-1) != 0, np.minimum(tile, sizes[0] - query * tile),
-            np.minimum(tile, sizes[1] - key * tile), (key == query) & is_causal, shared * query_tiles,
+            np.minimum(tile, sizes[1] - key * tile), (key == query) & is_causal,
         )  # fmt: skip
 
 
@@ -121,37 +118,64 @@ class _AttentionGradient:
     # Operands
 
     def _tile(
-        self, name: str, content: IntArray, rows: IntArray, columns: int, *, turned_alone: bool = False
+        self, name: str, content: Ints, rows: Ints, columns: int, *, turned_alone: bool = False
     ) -> tuple[Slot, Slot]:
-        """Rows of an operand, and the same turned: by DMA where elements have two bytes."""
-        by_dma = self._dtype.byte_count == DType.BF16.byte_count
+        """Rows of an operand, and the same turned: by DMA where elements have two bytes and rows follow each
+        other; short rows that do not are loaded with those of the heads beside them.
+        """
+        together = self._heads_together(name, columns)
+        by_dma = self._dtype.byte_count == DType.BF16.byte_count and together == 1
         turned = self._slot(f"turned {name}", self._size, self._dtype, content)
         plain = turned
         if not (turned_alone and by_dma):
-            plain = self._slot(name, columns, self._dtype, content)
-            self._load(name, plain, rows, columns)
+            plain = self._heads_slot(name, columns, content, together)
+            self._load(name, plain, rows, columns, together=together)
         if by_dma:
             self._load(name, turned, rows, columns, transpose=True)
         else:
             self._turn(plain, turned, rows, columns, _TURNED, first_seen(content))
         return plain, turned
 
-    def _slot(self, name: str, columns: int, dtype: DType, content: IntArray) -> Slot:
-        """A tile; those of queries that several tiles of keys meet stay until the last has."""
-        again = bool((np.diff(content) < 0).any())
+    def _slot(self, name: str, columns: int, dtype: DType, content: Ints) -> Slot:
+        """A tile; those that later iterations meet again stay until the last has."""
+        last_needed = np.minimum.accumulate(content[::-1])[::-1]
+        alive = int((np.maximum.accumulate(content) - last_needed).max()) + 1
         return self._loop.slot(
             name, columns * dtype.byte_count, dtype, version=content, extra_buffers=1,
-            least_buffers=self._at.together + 1 if again else 0,
+            least_buffers=alive + 1 if alive > 1 else 0,
         )  # fmt: skip
 
-    def _load(self, name: str, slot: Slot, rows: IntArray, columns: int, *, transpose: bool = False) -> None:
+    def _heads_slot(self, name: str, columns: int, content: Ints, together: int) -> Slot:
+        """A tile of the rows of one head, or of several that are loaded at once."""
+        tiles = self._key_tiles if name in ("key", "value") else self._query_tiles
+        head, tile = np.divmod(content, tiles)
+        return self._slot(name, columns * together, self._dtype, head // together * tiles + tile)
+
+    def _heads_together(self, name: str, columns: int) -> int:
+        """How many heads' rows lie beside each other and make up what DMA moves well; 1 where they do not."""
+        value = self._operands[name]
+        factors = self._context.plan.views.layout(value).dims[-3]
+        beside = factors[-1][0] if factors and factors[-1][1] == columns else 1
+        wanted = -(-MINIMUM_RUN_BYTES // (columns * self._dtype.byte_count))
+        return next((count for count in range(wanted, beside + 1) if beside % count == 0), beside)
+
+    def _load(
+        self,
+        name: str,
+        slot: Slot,
+        rows: Ints,
+        columns: int,
+        *,
+        transpose: bool = False,
+        together: int = 1,
+    ) -> None:
         view = self._context.plan.views.of(self._operands[name])
         location = self._context.location(view.root if view.root >= 0 else self._operands[name])
         slot.tensor = location.tensor
-        item, run = location.dtype.byte_count, min(columns, max(view.run_elements, 1))
+        item, run = location.dtype.byte_count, min(columns, max(view.run_elements, 1)) * together
         is_one_piece = view.run_elements >= columns * self._size
         transfer = Transfer(
-            self._context.load_queue(location), Memory.HBM, Memory.SBUF, rows * columns * item,
+            self._context.load_queue(location), Memory.HBM, Memory.SBUF, rows * columns * together * item,
             (int(rows.max()) * columns if is_one_piece and not transpose else run) * item,
             np.full(len(rows), min(columns, self._size)) if transpose else rows, location.purpose,
             location.dtype, location.tensor, transpose=transpose, strided=not is_one_piece,
@@ -159,8 +183,8 @@ class _AttentionGradient:
         self._loop.load(slot, transfer, active=first_seen(slot.version), after=location.tokens)
 
     def _turn(
-        self, source: Slot, target: Slot, rows: IntArray, columns: int | IntArray, stage: int,
-        active: BoolArray | None,
+        self, source: Slot, target: Slot, rows: Ints, columns: int | Ints, stage: int,
+        active: Bools | None,
     ) -> None:  # fmt: skip
         """By the Tensor engine, through PSUM."""
         loop, dtype = self._loop, source.dtype
@@ -195,7 +219,7 @@ class _AttentionGradient:
             flags=Flag.ACCUMULATE if accumulates else Flag.NONE,
         )  # fmt: skip
 
-    def _sums(self, name: str, columns: int, content: IntArray | None = None) -> Slot:
+    def _sums(self, name: str, columns: int, content: Ints | None = None) -> Slot:
         return self._loop.slot(name, 4 * columns, DType.F32, memory=Memory.PSUM, version=content)
 
     def _weights(self) -> Slot:
@@ -251,8 +275,9 @@ class _AttentionGradient:
 
     def _row_sums(self) -> Slot:
         at = self._at
-        output = self._slot("output", self._width, self._dtype, at.queries)
-        self._load("output", output, at.rows, self._width)
+        together = self._heads_together("output", self._width)
+        output = self._heads_slot("output", self._width, at.queries, together)
+        self._load("output", output, at.rows, self._width, together=together)
         product = self._slot("gradient x output", self._width, DType.F32, at.queries)
         sums = self._slot("row sums", 1, DType.F32, at.queries)
         new = first_seen(at.queries)
@@ -307,7 +332,7 @@ class _AttentionGradient:
         return [self._result(0, held, at.queries, at.rows, depth, at.last_keys)]
 
     def _copy(
-        self, source: Slot, target: Slot, partitions: Any, elements: Any, stage: int, active: BoolArray | None
+        self, source: Slot, target: Slot, partitions: Any, elements: Any, stage: int, active: Bools | None
     ) -> None:
         """Out of PSUM, by the Scalar and the Vector engine in turn."""
         engine = (Engine.SCALAR, Engine.VECTOR)[self._copies % 2]
@@ -318,7 +343,7 @@ class _AttentionGradient:
         )  # fmt: skip
 
     def _result(
-        self, part: int, sums: Slot, content: IntArray, rows: IntArray, columns: int, last: BoolArray
+        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools
     ) -> tuple[int, Any]:
         value = self._results[part]
         location = self._context.locations[value]

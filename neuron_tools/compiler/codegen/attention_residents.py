@@ -7,8 +7,8 @@ where the product behind it reads tokens.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.attention_tiles import Iterations, Shapes
 from neuron_tools.compiler.codegen.context import Context
@@ -21,8 +21,6 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-IntArray = npt.NDArray[np.int64]
 
 
 class AttentionResidents:
@@ -47,9 +45,7 @@ class AttentionResidents:
         found = self._context.residency.find_order(operand.root, heads.order())
         return None if found is None else (found, heads)
 
-    def _tile_of(
-        self, found: tuple[Resident, Heads], head: IntArray, first: IntArray | int, tile: int
-    ) -> Slot:
+    def _tile_of(self, found: tuple[Resident, Heads], head: Ints, first: Ints | int, tile: int) -> Slot:
         """A tile of tokens of the sequence that a head belongs to."""
         resident, heads = found
         place = head // heads.heads * -(-heads.rows // self._tile) + first + tile
@@ -62,9 +58,9 @@ class AttentionResidents:
         self,
         found: tuple[Resident, Heads],
         slot: Slot,
-        head: IntArray,
-        first: IntArray | int,
-        count: IntArray,
+        head: Ints,
+        first: Ints | int,
+        count: Ints,
     ) -> None:
         """Fill a slot with `count` tokens' columns of a head, turned, from a first tile of tokens on."""
         loop, depth, active = self._loop, self._shapes.depth, self._loop.first_of(slot.version)

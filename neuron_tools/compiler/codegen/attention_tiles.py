@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.views import contiguous
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +31,15 @@ class Shapes:
 class Iterations:
     """Which head, tile of queries and chunk of keys each iteration is; all arrays (iterations,)."""
 
-    head: IntArray
-    row: IntArray
-    chunk: IntArray
-    tile: IntArray  # number of the (head, row) pair
-    first: BoolArray  # of its tile
-    last: BoolArray
-    rows: IntArray  # queries in the tile
-    width: IntArray  # keys in the chunk that are not all hidden
-    masked: BoolArray  # some keys are hidden from some queries
+    head: Ints
+    row: Ints
+    chunk: Ints
+    tile: Ints  # number of the (head, row) pair
+    first: Bools  # of its tile
+    last: Bools
+    rows: Ints  # queries in the tile
+    width: Ints  # keys in the chunk that are not all hidden
+    masked: Bools  # some keys are hidden from some queries
 
 
 def iterations(shapes: Shapes, tile: int, chunk: int, is_causal: bool) -> Iterations:
@@ -73,7 +70,7 @@ def iterations(shapes: Shapes, tile: int, chunk: int, is_causal: bool) -> Iterat
     )
 
 
-def first_seen(contents: IntArray) -> BoolArray:
+def first_seen(contents: Ints) -> Bools:
     """(iterations,) where each content appears for the first time."""
     seen = np.zeros(len(contents), bool)
     seen[np.unique(contents, return_index=True)[1]] = True

@@ -11,13 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.joined_batches import Joined, joined_sizes
 from neuron_tools.compiler.codegen.loop import work_of
 from neuron_tools.compiler.codegen.matmul import Matmul
+from neuron_tools.compiler.codegen.operand_blocks import content_version
 from neuron_tools.compiler.codegen.operands import Operand, Sizes, neighbours
 from neuron_tools.compiler.codegen.residency import image_order
 from neuron_tools.compiler.codegen.residents import Resident
@@ -37,8 +38,6 @@ from neuron_tools.compiler.codegen.windows import Window, describe_window
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import Factor
 from neuron_tools.records.program import Memory
-
-IntArray = npt.NDArray[np.int64]
 
 
 def generate_convolution(context: Context, group: Group) -> None:
@@ -144,7 +143,7 @@ class Convolution(Matmul):
             return -(-window.inputs * window.taps // self._tile)
         return window.taps * -(-window.inputs // self._tile)
 
-    def _depth(self, tile: int) -> IntArray:
+    def _depth(self, tile: int) -> Ints:
         """Input channels of a tap's tile; with packed taps, rows of the packed contraction."""
         window = self._window
         if window.packs_taps:
@@ -152,7 +151,7 @@ class Convolution(Matmul):
         left = window.inputs - self._image_tile(tile) * self._tile
         return np.clip(left, 0, self._tile)
 
-    def _image_tile(self, tile: int) -> IntArray:
+    def _image_tile(self, tile: int) -> Ints:
         """(iterations,) tile of the image for a tile of the contraction: all taps of one, then the next."""
         taps = 1 if self._window.packs_taps else self._window.taps
         return (self._chunk * self._blocking.depth_tiles + tile) // taps
@@ -189,7 +188,7 @@ class Convolution(Matmul):
         pixels = (rows * window.stride + overlap) * window.input_row
         return max(1, min(pixels, images * window.input_pixels))
 
-    def _together(self, free: IntArray, tiles: int) -> int:
+    def _together(self, free: Ints, tiles: int) -> int:
         """Taps of a kernel that have no partitions of their own are loaded with the outputs."""
         window = self._window
         return super()._together(free, tiles) * (1 if window.packs_taps else min(tiles, window.taps))
@@ -205,7 +204,7 @@ class Convolution(Matmul):
         keys = [self._batch, self._column_block]
         if self._chunks > 1:
             keys += [self._image_tile(0) if each < self._window.taps else self._chunk, self._row_block]
-        version = _changes(*keys)
+        version = content_version(*keys)
         item = self._right.dtype.byte_count
         slots = []
         for index in range(tiles):
@@ -259,10 +258,3 @@ class Convolution(Matmul):
             transpose=self._right.method == "dma",
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
-
-
-def _changes(*keys: IntArray) -> IntArray:
-    changes = np.zeros(len(keys[0]), bool)
-    for key in keys:
-        changes |= np.diff(key, prepend=key[:1]) != 0
-    return np.cumsum(changes)

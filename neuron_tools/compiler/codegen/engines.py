@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
@@ -90,7 +91,7 @@ def assign_engines(
     if _busiest(costs, chosen) <= budget_ns:
         return tuple((engine,) * phases for engine in chosen)
     starts = [chosen]
-    if _choices(costs) <= SEARCHED_CHOICES:
+    if math.prod(map(len, costs)) <= SEARCHED_CHOICES:
         starts = sorted(product(*costs), key=lambda engines: _busiest(costs, engines))[:SEARCH_STARTS]
     if phases == 1:
         return tuple((engine,) for engine in starts[0])
@@ -149,13 +150,6 @@ def busiest_ns(
             time = instruction_ns(core, engine, micro.opcode, count, dtype_of(micro))
             load[engine] = load.get(engine, 0.0) + time / len(chosen)
     return max(load.values(), default=0.0)
-
-
-def _choices(costs: Sequence[Mapping[Engine, _Load]]) -> int:
-    choices = 1
-    for cost in costs:
-        choices *= len(cost)
-    return choices
 
 
 def _balanced(costs: Sequence[Mapping[Engine, _Load]], engines: list[Engine]) -> list[Engine]:

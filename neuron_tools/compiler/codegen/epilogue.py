@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from neuron_tools.compiler.allocate import latest
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.added_rows import AddedRow, take_added_row
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, instruction_ns
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
-from neuron_tools.compiler.codegen.residency import may_stay, settle
+from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.row_order import RowOrder
 from neuron_tools.compiler.codegen.selection import select
@@ -22,9 +21,6 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Epilogue:
@@ -48,15 +44,15 @@ class Epilogue:
         group: Group,
         loop: TileLoop,
         *,
-        rows: Callable[[int], IntArray],
-        place: Callable[[int], IntArray],
+        rows: Callable[[int], Ints],
+        place: Callable[[int], Ints],
         row_count: int,
         columns: int,
         order: RowOrder | None,
-        column_version: IntArray,
+        column_version: Ints,
         width: int,
-        last: BoolArray,
-        row_version: IntArray | None = None,
+        last: Bools,
+        row_version: Ints | None = None,
         adds_rows: bool = False,
     ) -> None:
         self._context = context
@@ -64,7 +60,7 @@ class Epilogue:
         self._loop = loop
         self._rows = rows
         self._place = place
-        self._staying: dict[int, list[tuple[Slot, IntArray]]] = {}
+        self._staying: dict[int, list[tuple[Slot, Ints]]] = {}
         self._residents: list[tuple[Resident, Slot]] = []
         self._row_count = row_count
         self._order = order
@@ -94,7 +90,7 @@ class Epilogue:
         functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
         load_tables(context, loop, functions)
 
-    def emit(self, row_tile: int, sums: Sequence[Slot], widths: Sequence[IntArray]) -> None:
+    def emit(self, row_tile: int, sums: Sequence[Slot], widths: Sequence[Ints]) -> None:
         """Steps that turn one row tile's sums (one PSUM slot per tile of `widths` columns) into results."""
         rows = self._rows(row_tile)
         total = np.asarray(sum(widths))
@@ -121,8 +117,7 @@ class Epilogue:
         """Tell the context when the results are complete; call after the loop is emitted."""
         for value, step in self._stores:
             self._context.complete(value, self._loop.completion(step))
-        for resident, slot in self._residents:
-            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+        note_uses(self._loop, self._residents)
         for value, slots in self._staying.items():
             settle(self._context, value, self._loop, slots)
 
@@ -170,12 +165,12 @@ class Epilogue:
         """Whether a row of the result must be there at once."""
         return bool(self._per_row)
 
-    def _output_version(self) -> IntArray:
+    def _output_version(self) -> Ints:
         return np.cumsum(np.concatenate([[0], self._last[:-1]])).astype(np.int64)
 
     # Operands of the fused operations
 
-    def _operand(self, external: External, rows: IntArray, width: IntArray, live: BoolArray) -> Slot | None:
+    def _operand(self, external: External, rows: Ints, width: Ints, live: Bools) -> Slot | None:
         dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         if external.form in ("column", "scalar", "iota_column", "iota_row"):
             return self._shared_operand(external, dtype, width)
@@ -196,7 +191,7 @@ class Epilogue:
             self._fetch(external, slot, rows * width, self._width, rows, live)
         return slot
 
-    def _shared_operand(self, external: External, dtype: DType, width: IntArray) -> Slot:
+    def _shared_operand(self, external: External, dtype: DType, width: Ints) -> Slot:
         """A vector along the columns, spread over the partitions once per block of columns."""
         if external.key in self._shared:
             return self._shared[external.key]
@@ -216,10 +211,10 @@ class Epilogue:
         self,
         external: External,
         slot: Slot,
-        elements: IntArray,
+        elements: Ints,
         run: int,
-        partitions: int | IntArray,
-        active: BoolArray,
+        partitions: int | Ints,
+        active: Bools,
     ) -> None:
         location = self._context.location(external.view.root if external.view.root >= 0 else external.value)
         item = location.dtype.byte_count
@@ -242,7 +237,7 @@ class Epilogue:
     # One tile
 
     def _tile(
-        self, psum: Slot, width: IntArray, rows: IntArray, live: BoolArray,
+        self, psum: Slot, width: Ints, rows: Ints, live: Bools,
         shared: dict[Key, Slot], outputs: dict[int, Slot], stored: dict[int, Key],
     ) -> None:  # fmt: skip
         """What can be computed from one PSUM bank: everything up to the first reduction along the row."""
@@ -263,8 +258,8 @@ class Epilogue:
                 self._copy(slots[key], outputs[value], width, rows, live)
 
     def _instruction(
-        self, micro: Micro, reads: Sequence[Slot], writes: Sequence[Slot], rows: IntArray, width: IntArray,
-        live: BoolArray, *, joins: bool = False,
+        self, micro: Micro, reads: Sequence[Slot], writes: Sequence[Slot], rows: Ints, width: Ints,
+        live: Bools, *, joins: bool = False,
     ) -> None:  # fmt: skip
         engine = self._engine(micro, reads, int(width.max()))
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
@@ -297,8 +292,8 @@ class Epilogue:
         )
 
     def _whole_rows(
-        self, shared: dict[Key, Slot], outputs: dict[int, Slot], stored: dict[int, Key], rows: IntArray,
-        width: IntArray, live: BoolArray,
+        self, shared: dict[Key, Slot], outputs: dict[int, Slot], stored: dict[int, Key], rows: Ints,
+        width: Ints, live: Bools,
     ) -> None:  # fmt: skip
         slots = dict(shared)
         written_outputs = {key: outputs[value] for value, key in stored.items()}
@@ -344,14 +339,14 @@ class Epilogue:
         self._load[chosen] = self._load.get(chosen, 0.0) + cost[chosen]
         return chosen
 
-    def _copy(self, source: Slot, target: Slot, width: IntArray, rows: IntArray, live: BoolArray) -> None:
+    def _copy(self, source: Slot, target: Slot, width: Ints, rows: Ints, live: Bools) -> None:
         engine = self._least_loaded(
             (Engine.SCALAR, Engine.VECTOR), Opcode.TENSOR_COPY, int(width.max()), (source,)
         )
         self._loop.step(engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=rows,
                         elements=width, active=live, accumulates=True)  # fmt: skip
 
-    def _store(self, value: int, slot: Slot, rows: IntArray, width: IntArray, live: BoolArray) -> None:
+    def _store(self, value: int, slot: Slot, rows: Ints, width: Ints, live: Bools) -> None:
         location = self._context.locations[value]
         item = location.dtype.byte_count
         if self._group.shapes[value] is Shape.ROW:

@@ -11,16 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.records.program import DType, Engine, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 FULL_RATE_BYTES = 4096
 """Rows of HBM from this length on load at the full rate (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
@@ -86,11 +83,11 @@ class JoinedBatches:
     _joined: Joined | None
     _tile: int
     _depth_tiles: int
-    _batch: IntArray
-    _is_last_depth: BoolArray
-    _output_version: IntArray
+    _batch: Ints
+    _is_last_depth: Bools
+    _output_version: Ints
 
-    def _on_diagonal(self, rows: Slot, version: IntArray) -> Slot:
+    def _on_diagonal(self, rows: Slot, version: Ints) -> Slot:
         """The left operand with each batch's rows beside its own part of the contraction, zeros elsewhere."""
         assert self._joined is not None
         elements = self._depth_tiles * self._sizes.rows
@@ -102,7 +99,7 @@ class JoinedBatches:
         )  # fmt: skip
         return wide
 
-    def _own_columns(self, sums: list[Slot], rows: IntArray) -> Slot:
+    def _own_columns(self, sums: list[Slot], rows: Ints) -> Slot:
         """Of each row the columns of its own batch: the others masked, then all added up."""
         assert self._joined is not None
         joined, loop, last = self._joined, self._loop, self._is_last_depth

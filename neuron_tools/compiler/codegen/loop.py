@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from neuron_tools.compiler.allocate import latest
+from neuron_tools.arrays import Bools
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import (
     AS_ACTIVATION,
@@ -20,7 +19,7 @@ from neuron_tools.compiler.codegen.engines import (
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.micro import Key, Micro, reduction_kind
-from neuron_tools.compiler.codegen.residency import may_stay, settle
+from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.row_parts import RowParts
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
@@ -37,9 +36,6 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
@@ -179,8 +175,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         self._loop.emit()
         for value, step in self._stores:
             self._context.complete(value, self._loop.completion(step))
-        for resident, slot in self._residents:
-            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+        note_uses(self._loop, self._residents)
         for key, value in self._staying.items():
             places = np.arange(self._space.row_tiles)
             settle(self._context, value, self._loop, [(self._slots[key], places)])
@@ -269,7 +264,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
 
     def _instruction(
         self, micro: Micro, engine: Engine, reads: tuple[Slot, ...], writes: tuple[Slot, ...],
-        active: BoolArray | None, *, in_turn: bool = False,
+        active: Bools | None, *, in_turn: bool = False,
     ) -> None:  # fmt: skip
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
         if not self._repeating.isdisjoint(reads):
@@ -289,7 +284,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         )  # fmt: skip
 
     def _statistics(
-        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: BoolArray | None, *, in_turn: bool
+        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: Bools | None, *, in_turn: bool
     ) -> None:
         """Sum and sum of squares by two accumulating passes of the Scalar engine."""
         for function in (IDENTITY, "square"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import External
@@ -18,9 +18,6 @@ from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 KEPT_SHARE = 0.7
 """Of SBUF, for operands whose chunks stay there."""
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class LoopOperands(LoopState):
@@ -105,7 +102,7 @@ class LoopOperands(LoopState):
         if stationary and not space.column_major:
             slot = self._loop.slot("column", width * dtype.byte_count, dtype, stationary=True)
             active = np.arange(space.iterations) == 0
-            elements: int | IntArray = width
+            elements: int | Ints = width
         else:
             version = space.chunk_number() if space.column_major else None
             slot = self._loop.slot(
@@ -136,7 +133,7 @@ class LoopOperands(LoopState):
         self._load(external, slot, elements, run, first, partitions=partitions)
         return slot
 
-    def _iota(self, slot: Slot, elements: int | IntArray, active: BoolArray | None) -> None:
+    def _iota(self, slot: Slot, elements: int | Ints, active: Bools | None) -> None:
         self._loop.step(
             Engine.GPSIMD,
             Opcode.IOTA,
@@ -167,7 +164,7 @@ class LoopOperands(LoopState):
         return queue
 
     def _load(
-        self, external: External, slot: Slot, elements: IntArray, run: int, active: BoolArray | None,
+        self, external: External, slot: Slot, elements: Ints, run: int, active: Bools | None,
         *, partitions: int | None = None,
     ) -> None:  # fmt: skip
         location = self._context.location(external.view.root if external.view.root >= 0 else external.value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.micro import External, Key, Selection, needed_levels
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
@@ -18,9 +18,6 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import Spread, spread
 from neuron_tools.records.program import DType, Memory
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 _PER_ROW = ("row", "scalar", "iota_row")
 
@@ -114,13 +111,13 @@ class LoopState:
             last[key] = end
         return last
 
-    def _active(self, levels: Iterable[int]) -> BoolArray | None:
+    def _active(self, levels: Iterable[int]) -> Bools | None:
         """(iterations,) where a step that serves these levels runs; None = everywhere."""
         if self._space.passes == 1 or self._space.levels == 1:
             return None
         return np.asarray(np.isin(self._level, list(levels)))
 
-    def _end_of_level(self, level: int) -> BoolArray | None:
+    def _end_of_level(self, level: int) -> Bools | None:
         """(iterations,) where what needs `level` reductions can be computed: after their last chunk."""
         if self._space.chunks == 1:
             return None
@@ -145,8 +142,8 @@ class LoopState:
         return chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
 
     def _save(
-        self, value: int, slot: Slot, size: IntArray, descriptor_bytes: int, partitions: int | IntArray,
-        active: BoolArray | None,
+        self, value: int, slot: Slot, size: Ints, descriptor_bytes: int, partitions: int | Ints,
+        active: Bools | None,
     ) -> None:  # fmt: skip
         location = self._context.locations[value]
         transfer = Transfer(

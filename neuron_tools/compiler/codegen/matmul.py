@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from neuron_tools.compiler.allocate import OutOfOnChipMemory, latest
+from neuron_tools.arrays import Ints
+from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.added_rows import RowAddition
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.epilogue import Epilogue
@@ -32,7 +32,7 @@ from neuron_tools.compiler.codegen.operand_blocks import (
     content_version,
 )
 from neuron_tools.compiler.codegen.operands import Operand, Sizes, describe
-from neuron_tools.compiler.codegen.residency import order_of_group
+from neuron_tools.compiler.codegen.residency import note_uses, order_of_group
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.row_order import left_order
 from neuron_tools.compiler.codegen.slot import Slot
@@ -42,9 +42,6 @@ from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import Engine, Flag, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 STREAMED_BYTES = 2 << 20
 """Size of one piece of an operand that is used once: several fit, and leave room for the next product's."""
@@ -158,8 +155,7 @@ class Matmul(OperandBlocks):
             epilogue.emit(row_tile, sums, widths)
         self._loop.emit()
         epilogue.complete()
-        for resident, slot in self._read_residents:
-            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+        note_uses(self._loop, self._read_residents)
 
     @property
     def holds_joined_columns(self) -> bool:
@@ -273,17 +269,17 @@ class Matmul(OperandBlocks):
         self._is_last_depth = self._chunk == chunks - 1
         self._column_version = content_version(self._column_block, self._batch * 0)
 
-    def _rows_of(self, row_tile: int) -> IntArray:
+    def _rows_of(self, row_tile: int) -> Ints:
         """(iterations,) rows in a stationary tile."""
         first = (self._row_block * self._blocking.row_tiles + row_tile) * self._row_tile
         return np.clip(self._sizes.rows - first, 0, self._row_tile)
 
-    def _place_of(self, row_tile: int) -> IntArray:
+    def _place_of(self, row_tile: int) -> Ints:
         """(iterations,) number of a stationary tile among those of all batches."""
         tiles = -(-self._sizes.rows // self._row_tile)
         return self._batch * tiles + self._row_block * self._blocking.row_tiles + row_tile
 
-    def _columns(self, tile: int) -> IntArray:
+    def _columns(self, tile: int) -> Ints:
         """(iterations,) columns in a moving tile."""
         first = (self._column_block * self._blocking.column_tiles + tile) * self._moving
         return np.clip(self._sizes.columns - first, 0, self._moving)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -32,10 +33,7 @@ def generate_concatenate(context: Context, group: Group) -> None:
     axis = int(operation.attributes.get("dimension", 0))
     pieces = []
     for value in operation.operands:
-        run = 1
-        for extent in context.type_of(value).shape[axis:]:
-            run *= extent
-        pieces.append((value, run))
+        pieces.append((value, math.prod(context.type_of(value).shape[axis:])))
     _move(context, group, pieces)
 
 

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.joined_batches import Joined, JoinedBatches
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 RAW_TILES = 2
 """Tiles of an operand that is turned on the Tensor engine, in turn: one is loaded while one is turned."""
@@ -52,16 +49,16 @@ class OperandBlocks(JoinedBatches):
     _depth_tiles: int
     _chunks: int
     _row_blocks: int
-    _chunk: IntArray
-    _row_block: IntArray
-    _column_block: IntArray
+    _chunk: Ints
+    _row_block: Ints
+    _column_block: Ints
     _read_residents: list[tuple[Resident, Slot]]
 
     @property
     def _streams(self) -> bool:
         raise NotImplementedError
 
-    def _depth(self, tile: int) -> IntArray:
+    def _depth(self, tile: int) -> Ints:
         """(iterations,) contraction rows in a depth tile."""
         first = (self._chunk * self._blocking.depth_tiles + tile) * self._tile
         return np.clip(self._sizes.depth - first, 0, self._tile)
@@ -94,7 +91,7 @@ class OperandBlocks(JoinedBatches):
         columns = np.clip(self._sizes.columns - self._column_block * width, 0, width)
         return self._block(self._right, content_version(*keys), columns, min(width, self._sizes.columns))
 
-    def _block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
+    def _block(self, operand: Operand, version: Ints, free: Ints, width: int) -> list[Slot]:
         """Load an operand block, contraction on partitions, in pieces of a few depth tiles each.
 
         `free` (iterations,) is how many free elements the block has, `width` the most it may have.
@@ -116,7 +113,7 @@ class OperandBlocks(JoinedBatches):
             slots += [slot] * tiles
         return slots
 
-    def _whole(self, operand: Operand, version: IntArray, free: IntArray) -> list[Slot]:
+    def _whole(self, operand: Operand, version: Ints, free: Ints) -> list[Slot]:
         """All of an operand's contraction in one slot, loaded once."""
         size = self._depth_tiles * int(free.max()) * operand.dtype.byte_count
         slot = self._loop.slot("operand", size, operand.dtype, version=version)
@@ -135,7 +132,7 @@ class OperandBlocks(JoinedBatches):
     def _location(self, operand: Operand) -> Location:
         return operand.turned_copy or self._context.location(operand.root)
 
-    def _load(self, operand: Operand, slot: Slot, depth: IntArray, tiles: int, free: IntArray) -> None:
+    def _load(self, operand: Operand, slot: Slot, depth: Ints, tiles: int, free: Ints) -> None:
         active = self._loop.first_of(slot.version) & (depth > 0)
         if operand.root < 0:
             self._loop.step(
@@ -168,13 +165,11 @@ class OperandBlocks(JoinedBatches):
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 
-    def _together(self, free: IntArray, tiles: int) -> int:
+    def _together(self, free: Ints, tiles: int) -> int:
         """Elements of a partition that a load of so many tiles of the contraction can bring in one piece."""
         return int(free.max())
 
-    def _spread(
-        self, operand: Operand, slot: Slot, partitions: IntArray, elements: IntArray, active: BoolArray
-    ) -> None:
+    def _spread(self, operand: Operand, slot: Slot, partitions: Ints, elements: Ints, active: Bools) -> None:
         """Fill a slot with an operand's one element, which is loaded once, to all partitions."""
         location = self._location(operand)
         column = self._loop.slot("number", operand.dtype.byte_count, operand.dtype, stationary=True)
@@ -185,7 +180,7 @@ class OperandBlocks(JoinedBatches):
         self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(column,), writes=(slot,), active=active,
                         partitions=np.maximum(partitions, 1), elements=elements)  # fmt: skip
 
-    def _turned_block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
+    def _turned_block(self, operand: Operand, version: Ints, free: Ints, width: int) -> list[Slot]:
         """Load blocks as in memory (free elements on partitions) and turn them on the Tensor engine."""
         depth_tiles, item = self._blocking.depth_tiles, operand.dtype.byte_count
         result = self._loop.slot("turned", depth_tiles * width * item, operand.dtype, version=version)
@@ -235,9 +230,7 @@ class OperandBlocks(JoinedBatches):
             self._turn(raw, result, banks, rows, self._loop.first_of(version) & (rows > 0), depths)
         return [result] * blocking.depth_tiles
 
-    def _load_raw(
-        self, operand: Operand, raw: Slot, rows: IntArray, depth: IntArray, active: BoolArray
-    ) -> None:
+    def _load_raw(self, operand: Operand, raw: Slot, rows: Ints, depth: Ints, active: Bools) -> None:
         if operand.root < 0:
             self._loop.step(
                 Engine.GPSIMD,
@@ -256,8 +249,8 @@ class OperandBlocks(JoinedBatches):
         self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
 
     def _turn(
-        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray,
-        depths: Sequence[IntArray],
+        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: Ints, active: Bools,
+        depths: Sequence[Ints],
     ) -> None:  # fmt: skip
         """Transpose a raw tile, as many blocks as a PSUM bank holds per evacuation."""
         per_bank = self._moving // self._tile
@@ -271,7 +264,7 @@ class OperandBlocks(JoinedBatches):
                             partitions=depths[start], elements=rows * len(tiles), active=live,
                             accumulates=True, stage=0)  # fmt: skip
 
-    def _turn_tile(self, raw: Slot, psum: Slot, rows: IntArray, depth: IntArray, active: BoolArray) -> None:
+    def _turn_tile(self, raw: Slot, psum: Slot, rows: Ints, depth: Ints, active: Bools) -> None:
         """Transpose rows x depth: the data is stationary, the identity moves past it."""
         for first in range(0, self._tile, self._row_tile):
             columns = np.clip(depth - first, 0, self._row_tile)
@@ -282,13 +275,13 @@ class OperandBlocks(JoinedBatches):
                             columns=columns, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
                             output_dtype=raw.dtype)  # fmt: skip
 
-    def _psum(self, name: str, version: IntArray) -> Slot:
+    def _psum(self, name: str, version: Ints) -> Slot:
         return self._loop.slot(
             name, self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version
         )
 
 
-def content_version(*keys: IntArray) -> IntArray:
+def content_version(*keys: Ints) -> Ints:
     """Content number: counts up whenever one of the keys changes."""
     changes = np.zeros(len(keys[0]), bool)
     for key in keys:

@@ -13,17 +13,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.compiler.allocate import Allocator, Block, OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context, framework_shares
 from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.section import mapped_rows
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.ready_program import ReadyProgram, ready_program_of
 from neuron_tools.records.program import TILE_COLUMNS, Memory, Program, Purpose
 from neuron_tools.records.rows import copied
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 
-IntArray = npt.NDArray[np.int64]
-Table = npt.NDArray[np.void]
 _ON_CHIP = (Memory.SBUF, Memory.PSUM)
 _LOADED = (Purpose.INPUT, Purpose.WEIGHT, Purpose.INTERMEDIATE)
 
@@ -77,7 +77,7 @@ class _ReadyCall:
 
     # What it is
 
-    def _hlo(self) -> IntArray:
+    def _hlo(self) -> Ints:
         """Rows of its HLO operations; all belong to the call's framework operations."""
         rows, shares = framework_shares(self._group.operations, [])
         builder = self._context.builder
@@ -98,7 +98,7 @@ class _ReadyCall:
             np.int64,
         )
 
-    def _tensors(self) -> IntArray:
+    def _tensors(self) -> Ints:
         """The program's row of each of its tensors: those of operands and results are the module's."""
         context = self._context
         rows = np.full(len(self._program.tensors), -1, np.int64)
@@ -118,24 +118,24 @@ class _ReadyCall:
 
     # Its tables
 
-    def _instructions(self, hlo: IntArray, first_tile: int) -> Table:
+    def _instructions(self, hlo: Ints, first_tile: int) -> Table:
         builder = self._context.builder
         block = copied(self._program.instructions)
         functions = [builder.activation(name) if name else 0 for name in self._program.activations]
         block["activation"] = np.array(functions, np.uint16)[block["activation"]]
-        block["hlo"] = _mapped(block["hlo"], hlo)
+        block["hlo"] = mapped_rows(block["hlo"], hlo)
         block["wait_count"] = block["first_wait"] = 0
         block["signal"] = -1
         for column in TILE_COLUMNS:
             block[column][block[column] >= 0] += first_tile
         return block
 
-    def _dmas(self, hlo: IntArray, first_tile: int, tensors: IntArray) -> Table:
+    def _dmas(self, hlo: Ints, first_tile: int, tensors: Ints) -> Table:
         program, context = self._program, self._context
         dmas = copied(program.dmas)
         queues = np.array([context.queue(queue) for queue in program.queues] or [0], np.int64)
         dmas["queue"] = queues[dmas["queue"]]
-        dmas["hlo"] = _mapped(dmas["hlo"], hlo)
+        dmas["hlo"] = mapped_rows(dmas["hlo"], hlo)
         dmas["tile"][dmas["tile"] >= 0] += first_tile
         for row, value in self._operands:
             loaded = (dmas["tensor"] == row) & np.isin(dmas["purpose"], _LOADED)
@@ -143,11 +143,11 @@ class _ReadyCall:
         for row, value in self._results:
             stored = (dmas["tensor"] == row) & (dmas["destination_memory"] == Memory.HBM)
             dmas["purpose"][stored] = context.locations[value].store_purpose
-        dmas["tensor"] = _mapped(dmas["tensor"], tensors)
+        dmas["tensor"] = mapped_rows(dmas["tensor"], tensors)
         dmas["semaphore"], dmas["increment"], dmas["collective"] = -1, 0, -1
         return dmas
 
-    def _now(self, tokens: IntArray) -> IntArray:
+    def _now(self, tokens: Ints) -> Ints:
         return np.where(tokens >= 0, tokens + self._first, tokens - self._first_dma)
 
     # What stands around it
@@ -235,7 +235,7 @@ def _last_transfers(program: Program, chosen: npt.NDArray[np.bool_]) -> Iterator
         yield queue, int(np.flatnonzero(chosen & (program.dmas["queue"] == queue))[-1])
 
 
-def dependencies(program: Program) -> tuple[IntArray, IntArray]:
+def dependencies(program: Program) -> tuple[Ints, Ints]:
     """What a finished Program's waits stand for: (rows, tokens), as `ProgramBuilder.depend` takes them.
 
     Each semaphore counts what one engine or one queue completes, in order, by ones: the value of a wait is
@@ -253,11 +253,6 @@ def dependencies(program: Program) -> tuple[IntArray, IntArray]:
         chosen = waits["semaphore"] == semaphore
         tokens[chosen] = made[waits["value"][chosen].astype(np.int64) - 1]
     return rows, tokens
-
-
-def _mapped(column: npt.NDArray[np.generic], table: IntArray) -> IntArray:
-    rows = column.astype(np.int64)
-    return np.where(rows >= 0, table[np.maximum(rows, 0)], -1) if len(table) else rows
 
 
 __all__ = ["dependencies", "generate_custom_call"]

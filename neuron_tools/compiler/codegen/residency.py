@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop_space import group_space
@@ -26,7 +27,7 @@ from neuron_tools.compiler.codegen.row_order import (
     left_order,
     plain_order,
 )
-from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.windows import describe_window, feature_groups
 from neuron_tools.compiler.graph import operands_of
@@ -196,7 +197,13 @@ def may_stay(context: Context, value: int, byte_count: int) -> bool:
     )
 
 
-def settle(context: Context, value: int, loop: TileLoop, slots: Sequence[tuple[Slot, IntArray]]) -> None:
+def note_uses(loop: TileLoop, residents: Iterable[tuple[Resident, Slot]]) -> None:
+    """Make known when an emitted loop has used residents for the last time, each through a slot."""
+    for resident, slot in residents:
+        resident.tokens = latest(resident.tokens, loop.last_uses(slot))
+
+
+def settle(context: Context, value: int, loop: TileLoop, slots: Sequence[tuple[Slot, Ints]]) -> None:
     """Make known that an emitted loop left a result in SBUF.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import Block
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.row_order import RowOrder, plain_order
-from neuron_tools.compiler.codegen.slot import IntArray, Slot
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.records.program import Memory
 
 
@@ -37,14 +38,14 @@ class Resident:
     slot: Slot
     row_count: int
     columns: int
-    tiles: IntArray
-    written: IntArray
+    tiles: Ints
+    written: Ints
     blocks: Sequence[Block]
     tokens: dict[int, int]
     stored: bool
     order: RowOrder
 
-    def read(self, version: IntArray) -> Slot:
+    def read(self, version: Ints) -> Slot:
         """A slot of a reader's loop: `version` (iterations,) is the row tile that each iteration reads."""
         return Slot(
             "resident", Memory.SBUF, self.slot.bytes_per_partition, self.slot.partitions, self.slot.dtype,

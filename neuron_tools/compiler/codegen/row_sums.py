@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import Key
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tables import IDENTITY
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 ACCUMULATOR_BANKS = 6
 """PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
@@ -34,7 +31,7 @@ class RowSums(LoopState):
         active = self._active({level})
         is_scalar = self._context.type_of(result).element_count == 1
         version, last = self._reduction_versions(is_scalar)
-        width: int | IntArray = 1 if is_scalar else self._widths
+        width: int | Ints = 1 if is_scalar else self._widths
         source, active = self._folded_rows(source, is_scalar, active)
         # fp32 products take four passes: with many tiles the Vector engine adds them up sooner
         is_quick = source.dtype.byte_count <= 2 or is_scalar or self._space.row_tiles <= FEW_ROW_TILES
@@ -46,7 +43,7 @@ class RowSums(LoopState):
             final = self._accumulate(source, version, width, active, last, held)
         self._store_late(result, final, width, last)
 
-    def _reduction_versions(self, is_scalar: bool) -> tuple[IntArray, BoolArray]:
+    def _reduction_versions(self, is_scalar: bool) -> tuple[Ints, Bools]:
         """(result that each iteration adds to, whether it is the last to add to it)."""
         space = self._space
         segments = self._rows // space.tiles_per_segment
@@ -59,9 +56,7 @@ class RowSums(LoopState):
         last = np.diff(version, append=-1) != 0
         return version, last
 
-    def _folded_rows(
-        self, source: Slot, is_scalar: bool, active: BoolArray | None
-    ) -> tuple[Slot, BoolArray | None]:
+    def _folded_rows(self, source: Slot, is_scalar: bool, active: Bools | None) -> tuple[Slot, Bools | None]:
         """Several rows of a partition (or all its columns, for a scalar) reduced to one row first."""
         if self._space.rows_per_partition == 1 and not is_scalar:
             return source, active
@@ -91,10 +86,10 @@ class RowSums(LoopState):
     def _sum_by_matmul(
         self,
         source: Slot,
-        version: IntArray,
-        width: int | IntArray,
-        active: BoolArray | None,
-        last: BoolArray,
+        version: Ints,
+        width: int | Ints,
+        active: Bools | None,
+        last: Bools,
     ) -> Slot:
         loop, core = self._loop, self._context.core
         bank = core.psum_bank_bytes // 4
@@ -117,8 +112,8 @@ class RowSums(LoopState):
         return total
 
     def _accumulate(
-        self, source: Slot, version: IntArray, width: int | IntArray, active: BoolArray | None,
-        last: BoolArray, dtype: DType,
+        self, source: Slot, version: Ints, width: int | Ints, active: Bools | None,
+        last: Bools, dtype: DType,
     ) -> Slot:  # fmt: skip
         """Elementwise over the row tiles on the Vector engine, across partitions once at the end."""
         loop = self._loop
@@ -135,12 +130,12 @@ class RowSums(LoopState):
                   partitions=int(self._partitions.max()), active=last)  # fmt: skip
         return total
 
-    def _late_columns(self, width: int | IntArray) -> int:
+    def _late_columns(self, width: int | Ints) -> int:
         if isinstance(width, int):
             return width
         return self._space.chunk if self._space.column_major else self._space.columns
 
-    def _store_late(self, result: int, final: Slot, width: int | IntArray, last: BoolArray) -> None:
+    def _store_late(self, result: int, final: Slot, width: int | Ints, last: Bools) -> None:
         location = self._context.locations[result]
         whole = self._space.chunks > 1 and not self._space.column_major and not isinstance(width, int)
         elements = np.broadcast_to(

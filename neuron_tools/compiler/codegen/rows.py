@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step
+from neuron_tools.arrays import Ints
+from neuron_tools.compiler.codegen.slot import PerIteration, Slot, Step
 from neuron_tools.records.program import DMA_DTYPE, empty_table
 
 
-def fill_compute(block: npt.NDArray[np.void], step: Step, iterations: IntArray, places: IntArray) -> None:
+def fill_compute(block: npt.NDArray[np.void], step: Step, iterations: Ints, places: Ints) -> None:
     """Write a compute step's rows: `places` in the block, one per active iteration."""
     block["activation"][places] = step.activation
     block["input_dtype"][places] = step.input_dtype
@@ -33,7 +34,7 @@ def fill_compute(block: npt.NDArray[np.void], step: Step, iterations: IntArray, 
 
 
 def fill_transfers(
-    block: npt.NDArray[np.void], transfers: Sequence[tuple[Step, IntArray, IntArray]]
+    block: npt.NDArray[np.void], transfers: Sequence[tuple[Step, Ints, Ints]]
 ) -> npt.NDArray[np.void]:
     """The DMA rows of (step, active iterations, places in the block); the block's triggers name them."""
     places = np.concatenate([item[2] for item in transfers]) if transfers else np.zeros(0, np.int64)
@@ -50,17 +51,17 @@ def fill_transfers(
     return dmas
 
 
-def _at(value: PerIteration, iterations: IntArray) -> PerIteration:
+def _at(value: PerIteration, iterations: Ints) -> PerIteration:
     return value[iterations] if isinstance(value, np.ndarray) else value
 
 
-def _tile(slot: Slot, iterations: IntArray) -> IntArray:
+def _tile(slot: Slot, iterations: Ints) -> Ints:
     if slot.tiles is not None:
         return slot.tiles[slot.version[iterations]]
     return slot.first_tile + slot.version[iterations] % max(1, slot.buffers)
 
 
-def _fill_dma(dmas: npt.NDArray[np.void], rows: IntArray, step: Step, iterations: IntArray) -> None:
+def _fill_dma(dmas: npt.NDArray[np.void], rows: Ints, step: Step, iterations: Ints) -> None:
     transfer = step.transfer
     assert transfer is not None
     size = np.asarray(_at(transfer.bytes, iterations), np.int64)

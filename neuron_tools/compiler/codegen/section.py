@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.compiler.allocate import Allocator, LastUses, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
@@ -29,9 +30,6 @@ from neuron_tools.records.program import (
 )
 from neuron_tools.records.rows import copied
 from neuron_tools.simulator.builder import ProgramBuilder
-
-IntArray = npt.NDArray[np.int64]
-Table = npt.NDArray[np.void]
 
 _FIRST_PLACEHOLDER = -(1 << 40)
 _STREAMS = 1 << 20
@@ -60,7 +58,7 @@ class MemoryPlaceholder:
 Placeholder = ValuePlaceholder | MemoryPlaceholder
 
 
-def is_placeholder(tokens: IntArray) -> npt.NDArray[np.bool_]:
+def is_placeholder(tokens: Ints) -> npt.NDArray[np.bool_]:
     """Which tokens stand for something outside the section."""
     return np.asarray(tokens <= _FIRST_PLACEHOLDER)
 
@@ -81,8 +79,8 @@ class Section:
     instructions: Table
     dmas: Table
     tiles: Table
-    rows: IntArray
-    tokens: IntArray
+    rows: Ints
+    tokens: Ints
     placeholders: tuple[Placeholder, ...]
     hlo: tuple[HloOperation, ...]
     tensors: tuple[Tensor, ...]
@@ -132,12 +130,9 @@ class SectionRecorder(ProgramBuilder):
         """(instructions, dmas, tiles) so far."""
         return self._instructions.table(), self._dmas.table(), self._tiles.table()
 
-    def dependencies(self) -> tuple[IntArray, IntArray]:
+    def dependencies(self) -> tuple[Ints, Ints]:
         """(rows, tokens) so far."""
-        singles = np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64)
-        rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
-        tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
-        return _between_engines(self._instructions.table()["engine"], rows, tokens)
+        return _between_engines(self._instructions.table()["engine"], *self._edges_so_far())
 
     @property
     def parts(self) -> dict[int, Collective]:
@@ -155,9 +150,7 @@ class SectionRecorder(ProgramBuilder):
         return tuple(self._tensors)
 
 
-def _between_engines(
-    engine: npt.NDArray[np.generic], rows: IntArray, tokens: IntArray
-) -> tuple[IntArray, IntArray]:
+def _between_engines(engine: npt.NDArray[np.generic], rows: Ints, tokens: Ints) -> tuple[Ints, Ints]:
     """Dependencies that order anything, once each: an engine's own instructions are in order anyway."""
     same = np.zeros(len(rows), bool)
     local = tokens >= 0
@@ -248,9 +241,7 @@ class SectionContext(Context):
         )  # fmt: skip
 
 
-def append_section(
-    context: Context, section: Section, binding: Binding
-) -> tuple[IntArray, dict[int, Location]]:
+def append_section(context: Context, section: Section, binding: Binding) -> tuple[Ints, dict[int, Location]]:
     """Append a copy of a section.
 
     Returns:
@@ -269,21 +260,21 @@ class _Copy:
         self._first_dma = builder.dma_count
         self._resolved = [self._resolve(item) for item in section.placeholders]
 
-    def append(self) -> tuple[IntArray, dict[int, Location]]:
+    def append(self) -> tuple[Ints, dict[int, Location]]:
         section, context = self._section, self._context
         tensors = self._tensors()
         tiles = copied(section.tiles)
-        tiles["tensor"] = _mapped(tiles["tensor"], tensors)
+        tiles["tensor"] = mapped_rows(tiles["tensor"], tensors)
         first_tile = context.builder.tiles(tiles)
         hlo = self._hlo()
         block, dmas = copied(section.instructions), copied(section.dmas)
         for column in TILE_COLUMNS:
             block[column][block[column] >= 0] += first_tile
-        block["hlo"] = _mapped(block["hlo"], hlo)
+        block["hlo"] = mapped_rows(block["hlo"], hlo)
         dmas["tile"][dmas["tile"] >= 0] += first_tile
-        dmas["hlo"] = _mapped(dmas["hlo"], hlo)
+        dmas["hlo"] = mapped_rows(dmas["hlo"], hlo)
         self._set_purposes(dmas)
-        dmas["tensor"] = _mapped(dmas["tensor"], tensors)
+        dmas["tensor"] = mapped_rows(dmas["tensor"], tensors)
         context.builder.instructions(block, dmas)
         for row, collective in section.parts.items():
             context.builder.take_part(row + self._first_dma, collective)
@@ -300,7 +291,7 @@ class _Copy:
             return self._context.location(self._value(item.value)).tokens
         return self._context.allocator(item.memory).tokens_of(item.start, item.end)
 
-    def _tensors(self) -> IntArray:
+    def _tensors(self) -> Ints:
         section, context = self._section, self._context
         rows = np.empty(len(section.tensors), np.int64)
         for row, tensor in enumerate(section.tensors):
@@ -321,7 +312,7 @@ class _Copy:
         kind = self._context.kind_of(self._value(value))
         return f"{kind.name.lower()}.{self._value(value)}", kind
 
-    def _hlo(self) -> IntArray:
+    def _hlo(self) -> Ints:
         context, framework = self._context, self._binding.framework
         rows = [
             context.builder.hlo(
@@ -355,7 +346,7 @@ class _Copy:
             for token in self._resolved[_FIRST_PLACEHOLDER - number - 1].values():
                 builder.depend(rows, token)
 
-    def _shifted(self, tokens: IntArray) -> IntArray:
+    def _shifted(self, tokens: Ints) -> Ints:
         return np.where(tokens >= 0, tokens + self._first, tokens - self._first_dma)
 
     def _now(self, tokens: Mapping[int, int]) -> dict[int, int]:
@@ -373,7 +364,7 @@ class _Copy:
         for memory, start, end, tokens in self._section.memory:
             self._context.allocator(memory).last_uses.set(start, end, self._now(tokens))
 
-    def _moved(self, place: Location, tensors: IntArray) -> Location:
+    def _moved(self, place: Location, tensors: Ints) -> Location:
         kind = self._identity(place.tensor)[1] if place.tensor in self._section.made else place.kind
         return replace(place, tensor=int(tensors[place.tensor]), kind=kind, tokens=self._now(place.tokens))
 
@@ -385,10 +376,10 @@ def _stem(operation: HloOperation) -> str:
     return operation.name[operation.name.index(_KERNELS) :].rpartition(".")[0]
 
 
-def _mapped(column: npt.NDArray[np.generic], table: IntArray) -> IntArray:
-    """Rows of the section as rows of the program; -1 stays."""
+def mapped_rows(column: npt.NDArray[np.generic], table: Ints) -> Ints:
+    """Rows of what is appended as rows of the program; -1 stays."""
     rows = column.astype(np.int64)
     return np.where(rows >= 0, table[np.maximum(rows, 0)], -1) if len(table) else rows
 
 
-__all__ = ["Binding", "Section", "SectionContext", "append_section"]
+__all__ = ["Binding", "Section", "SectionContext", "append_section", "mapped_rows"]

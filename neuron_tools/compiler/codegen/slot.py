@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import Block
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Purpose
 
-IntArray = npt.NDArray[np.int64]
-PerIteration = int | IntArray
+PerIteration = int | Ints
 
 
 @dataclass(eq=False)
@@ -23,7 +23,7 @@ class Slot:
     bytes_per_partition: int
     partitions: int
     dtype: DType
-    version: IntArray  # (iterations,) content number seen by each iteration; counts up from 0
+    version: Ints  # (iterations,) content number seen by each iteration; counts up from 0
     tensor: int = -1
     stationary: bool = False  # one content for the whole loop
     extra_buffers: int = 0
@@ -31,10 +31,10 @@ class Slot:
     buffers: int = 0
     blocks: list[Block] = field(default_factory=list)
     first_tile: int = -1
-    given: IntArray | None = None  # ([steps,] versions) tokens of contents made before the loop
+    given: Ints | None = None  # ([steps,] versions) tokens of contents made before the loop
     keep: bool = False  # not released at the loop's end: the caller owns it from then on
     whole: bool = False  # a buffer for every content: all of them are there at the loop's end
-    tiles: IntArray | None = None  # (versions,) row of the tile table of a content made before the loop
+    tiles: Ints | None = None  # (versions,) row of the tile table of a content made before the loop
 
 
 @dataclass(eq=False)
@@ -77,5 +77,5 @@ class Step:
     pinned_stage: int | None = None
     in_turn: bool = False
     stage: int = 0
-    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
-    tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
+    tokens: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

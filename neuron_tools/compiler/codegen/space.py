@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.passes.groups import Domain
-
-IntArray = npt.NDArray[np.int64]
 
 MINIMUM_RUN_BYTES = 512
 """Shorter descriptors waste DMA (nki_hardware section 4: descriptor >= 512 B)."""
@@ -78,42 +76,42 @@ class Space:
         """Iterations of the loop."""
         return self.row_tiles * self.passes
 
-    def row_tile(self) -> IntArray:
+    def row_tile(self) -> Ints:
         """(iterations,) row tile of each iteration."""
         index = np.arange(self.iterations)
         return index % self.row_tiles if self.column_major else index // self.passes
 
-    def pass_number(self) -> IntArray:
+    def pass_number(self) -> Ints:
         """(iterations,) position inside the row tile."""
         index = np.arange(self.iterations)
         return index // self.row_tiles if self.column_major else index % self.passes
 
-    def level(self) -> IntArray:
+    def level(self) -> Ints:
         """(iterations,) level that the iteration serves; 0 everywhere if one pass serves all levels."""
         return self.pass_number() // self.chunks
 
-    def chunk_number(self) -> IntArray:
+    def chunk_number(self) -> Ints:
         """(iterations,) column chunk."""
         return self.pass_number() % self.chunks
 
-    def tile_row_counts(self) -> IntArray:
+    def tile_row_counts(self) -> Ints:
         """(iterations,) rows in the tile."""
         within = self.row_tile() % self.tiles_per_segment
         return np.minimum(self.tile_rows, self.segment - within * self.tile_rows)
 
-    def widths(self) -> IntArray:
+    def widths(self) -> Ints:
         """(iterations,) columns in the tile."""
         return np.minimum(self.chunk, self.columns - self.chunk_number() * self.chunk)
 
-    def partition_counts(self) -> IntArray:
+    def partition_counts(self) -> Ints:
         """(iterations,) partitions used."""
         return -(-self.tile_row_counts() // self.rows_per_partition)
 
-    def elements_per_partition(self) -> IntArray:
+    def elements_per_partition(self) -> Ints:
         """(iterations,) elements of each partition in a full tile."""
         return self.widths() * np.minimum(self.rows_per_partition, self.tile_row_counts())
 
-    def tile_elements(self) -> IntArray:
+    def tile_elements(self) -> Ints:
         """(iterations,) elements in the tile; what pads the space is taken off the last tiles."""
         counts = self.tile_row_counts() * self.widths()
         if self.levels == 1:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import Block, OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop_stages import StagedLoop
 from neuron_tools.compiler.codegen.rows import fill_compute, fill_transfers
-from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step, Transfer
+from neuron_tools.compiler.codegen.slot import PerIteration, Slot, Step, Transfer
 from neuron_tools.records.program import (
     INSTRUCTION_DTYPE,
     DType,
@@ -61,7 +62,7 @@ class TileLoop(StagedLoop):
         *,
         memory: Memory = Memory.SBUF,
         partitions: int = 128,
-        version: IntArray | None = None,
+        version: Ints | None = None,
         stationary: bool = False,
         extra_buffers: int = 0,
         least_buffers: int = 0,
@@ -89,7 +90,7 @@ class TileLoop(StagedLoop):
         """Use a slot whose content exists already (its `given` tokens tell since when)."""
         self._slots.append(slot)
 
-    def first_of(self, version: IntArray) -> npt.NDArray[np.bool_]:
+    def first_of(self, version: Ints) -> npt.NDArray[np.bool_]:
         """(iterations,) True where a content number appears first: when a slot of that version is loaded."""
         return np.asarray(np.diff(version, prepend=-1) != 0)
 
@@ -224,8 +225,8 @@ class TileLoop(StagedLoop):
         dmas = self._fill(block, place)
         self._append(block, dmas, place)
 
-    def _fill(self, block: npt.NDArray[np.void], place: IntArray) -> npt.NDArray[np.void]:
-        transfers: list[tuple[Step, IntArray, IntArray]] = []
+    def _fill(self, block: npt.NDArray[np.void], place: Ints) -> npt.NDArray[np.void]:
+        transfers: list[tuple[Step, Ints, Ints]] = []
         for step, row_places in zip(self._steps, place):
             iterations = np.flatnonzero(row_places >= 0)
             places = row_places[iterations]
@@ -240,7 +241,7 @@ class TileLoop(StagedLoop):
             fill_compute(block, step, iterations, places)
         return fill_transfers(block, transfers)
 
-    def _append(self, block: npt.NDArray[np.void], dmas: npt.NDArray[np.void], place: IntArray) -> None:
+    def _append(self, block: npt.NDArray[np.void], dmas: npt.NDArray[np.void], place: Ints) -> None:
         builder = self._context.builder
         first_dma = builder.dma_count
         local_dma = block["dma"].astype(np.int64)
@@ -263,9 +264,9 @@ class TileLoop(StagedLoop):
 
     def _connect_slot(self, slot: Slot) -> None:
         """Order all steps that touch a slot, by content number."""
-        writers: list[IntArray] = []  # (versions,) token of each write so far, -1 = none
-        readers: list[IntArray] = []
-        rotation: list[tuple[IntArray, IntArray]] = []
+        writers: list[Ints] = []  # (versions,) token of each write so far, -1 = none
+        readers: list[Ints] = []
+        rotation: list[tuple[Ints, Ints]] = []
         for step in self._steps:
             if slot not in step.reads and slot not in step.writes:
                 continue
@@ -286,18 +287,18 @@ class TileLoop(StagedLoop):
         if slot.given is None:
             self._connect_rotation(slot, rotation, [*writers, *readers])
 
-    def _depend_earlier(self, rows: IntArray, tokens: IntArray) -> None:
+    def _depend_earlier(self, rows: Ints, tokens: Ints) -> None:
         """Order rows after tokens; an accumulation's own later writes are no predecessors."""
         earlier = (tokens < -1) | ((tokens >= 0) & (tokens < rows))
         self._context.builder.depend(rows[earlier], tokens[earlier])
 
-    def _last_tokens(self, slot: Slot, step: Step, iterations: IntArray, versions: IntArray) -> IntArray:
+    def _last_tokens(self, slot: Slot, step: Step, iterations: Ints, versions: Ints) -> Ints:
         last = np.full(int(slot.version.max()) + 1, -1, np.int64)
         last[versions] = step.tokens[iterations]
         return last
 
     def _connect_rotation(
-        self, slot: Slot, writes: Sequence[tuple[IntArray, IntArray]], touches: Sequence[IntArray]
+        self, slot: Slot, writes: Sequence[tuple[Ints, Ints]], touches: Sequence[Ints]
     ) -> None:
         for rows, versions in writes:
             if not len(rows):
@@ -329,7 +330,7 @@ class TileLoop(StagedLoop):
                 tokens = latest(tokens, self.completion(step))
         return tokens
 
-    def last_writes(self, slot: Slot) -> IntArray:
+    def last_writes(self, slot: Slot) -> Ints:
         """(steps, contents) token of each step's last write of each content; -1 where it has none."""
         written = []
         for step in self._steps:

@@ -24,7 +24,10 @@ BLOCKS_PER_TILE = 8
 
 
 def generate_transpose(context: Context, group: Group) -> None:
-    """Emit a transpose as matrices of rows x columns, the columns being the source's last axis."""
+    """Emit a transpose as matrices of rows x columns, the columns being the source's last axis.
+
+    Unit dimensions have no part in the order of memory.
+    """
     operation = group.operations[0]
     source, result = operation.operands[0], operation.results[0]
     shape = context.type_of(source).shape
@@ -33,7 +36,8 @@ def generate_transpose(context: Context, group: Group) -> None:
     context.define(result)
     if not shape or context.type_of(source).element_count == 0:
         return
-    columns, rows = shape[-1], shape[permutation[-1]]
+    columns = next((extent for extent in reversed(shape) if extent > 1), 1)
+    rows = next((shape[axis] for axis in reversed(permutation) if shape[axis] > 1), 1)
     outer = context.type_of(source).element_count // max(1, columns * rows)
     turn_matrices(context, context.location(source), context.locations[result], (outer, rows, columns), hlo)
 

@@ -9,16 +9,12 @@ be, as it would take bandwidth from those that are needed before it. The rings k
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Floats, Ints, Table
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import Engine
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.instruction_costs import instruction_costs
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Table = npt.NDArray[np.void]
 
 AHEAD_NS = 100e3
 """How long before the last moment a transfer may begin: waits that are not foreseen here take up to that."""
@@ -50,7 +46,7 @@ def trigger_when_ready(builder: ProgramBuilder, core: NeuronCore) -> None:
     builder.reorder(np.argsort(place, kind="stable"))
 
 
-def _undisturbed_ns(instructions: Table, core: NeuronCore) -> FloatArray:
+def _undisturbed_ns(instructions: Table, core: NeuronCore) -> Floats:
     """(instructions,) when the engine that has most to do until then is done, if none had to wait."""
     interval_ps, _ = instruction_costs(instructions, core)
     now = np.zeros(len(instructions))
@@ -59,7 +55,7 @@ def _undisturbed_ns(instructions: Table, core: NeuronCore) -> FloatArray:
     return now / 1e3
 
 
-def _needed_ns(now_ns: FloatArray, rows: IntArray, tokens: IntArray, dmas: int) -> FloatArray:
+def _needed_ns(now_ns: Floats, rows: Ints, tokens: Ints, dmas: int) -> Floats:
     """(dmas,) when the first instruction comes that waits for a transfer; infinite where none does."""
     needed = np.full(dmas, np.inf)
     by_dma = tokens < -1
@@ -67,7 +63,7 @@ def _needed_ns(now_ns: FloatArray, rows: IntArray, tokens: IntArray, dmas: int) 
     return needed
 
 
-def _latest_ns(needed_ns: FloatArray, take_ns: FloatArray) -> FloatArray:
+def _latest_ns(needed_ns: Floats, take_ns: Floats) -> Floats:
     """When each transfer must begin at the latest, one after another, for all to be there when needed.
 
     Args:
@@ -81,7 +77,7 @@ def _latest_ns(needed_ns: FloatArray, take_ns: FloatArray) -> FloatArray:
     return latest
 
 
-def _ready_after(instructions: Table, dmas: Table, rows: IntArray, tokens: IntArray) -> IntArray:
+def _ready_after(instructions: Table, dmas: Table, rows: Ints, tokens: Ints) -> Ints:
     """(instructions,) the last row that each one waits for, -1 where there is none; a DMA is its trigger."""
     trigger = np.full(len(dmas), -1, np.int64)
     started = np.flatnonzero(instructions["dma"] >= 0)

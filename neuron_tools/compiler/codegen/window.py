@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
 
@@ -23,27 +23,20 @@ def generate_reduce_window(context: Context, group: Group) -> None:
     if len(wide) == 1 and window[wide[0]] == shape[wide[0]] and _keeps_shape(context, operation.operands[0],
                                                                           operation.results[0]):  # fmt: skip
         axis = wide[0]
-        rows = _product(shape[:axis]) * (_product(shape[axis + 1 :]))
+        rows = math.prod(shape[:axis]) * (math.prod(shape[axis + 1 :]))
         _pass_over(context, group, Opcode.TENSOR_TENSOR_SCAN, 1, rows=rows, columns=shape[axis])
         return
-    _pass_over(context, group, Opcode.TENSOR_REDUCE, _product(window))
+    _pass_over(context, group, Opcode.TENSOR_REDUCE, math.prod(window))
 
 
 def generate_select_and_scatter(context: Context, group: Group) -> None:
     """The backward of max pooling: find each window's maximum again, add the gradient there."""
     window = tuple(group.operations[0].attributes.get("window_dimensions", ()))
-    _pass_over(context, group, Opcode.TENSOR_TENSOR, 2 * _product(window))
+    _pass_over(context, group, Opcode.TENSOR_TENSOR, 2 * math.prod(window))
 
 
 def _keeps_shape(context: Context, operand: int, result: int) -> bool:
     return context.type_of(operand).shape == context.type_of(result).shape
-
-
-def _product(extents: Sequence[int]) -> int:
-    result = 1
-    for extent in extents:
-        result *= extent
-    return result
 
 
 def _pass_over(

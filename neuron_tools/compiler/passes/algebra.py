@@ -43,11 +43,15 @@ class _Algebra(OrderedPass):
         self._rewriter.alias(operation.results[0], operand)
         return None
 
-    def _add(self, operation: Operation) -> Operation | None:
+    def _without(self, operation: Operation, neutral: float) -> Operation | None:
+        """The operand beside one that changes nothing."""
         first, second = operation.operands
-        if self._is(second, 0):
+        if self._is(second, neutral):
             return self._forward(operation, first)
-        return self._forward(operation, second) if self._is(first, 0) else operation
+        return self._forward(operation, second) if self._is(first, neutral) else operation
+
+    def _add(self, operation: Operation) -> Operation | None:
+        return self._without(operation, 0)
 
     def _subtract(self, operation: Operation) -> Operation | None:
         return (
@@ -57,10 +61,7 @@ class _Algebra(OrderedPass):
         )
 
     def _multiply(self, operation: Operation) -> Operation | None:
-        first, second = operation.operands
-        if self._is(second, 1):
-            return self._forward(operation, first)
-        return self._forward(operation, second) if self._is(first, 1) else operation
+        return self._without(operation, 1)
 
     def _divide(self, operation: Operation) -> Operation | None:
         numerator, denominator = operation.operands

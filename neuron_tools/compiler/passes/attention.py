@@ -6,6 +6,7 @@ FlashAttention). Where the mask is causal, what it hides is not computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -86,18 +87,15 @@ class _Finder:
             operation = self._made_by.get(operation.operands[0])
         return operation
 
-    def _shape(self, value: int) -> tuple[int, ...]:
-        return self._module.values[value].type.shape
-
     def _contracts_rows(self, values: Operation) -> bool:
         """Whether the weights' last axis is contracted and all but one of the others are batch axes."""
         numbers = values.attributes.get("dot_dimension_numbers", {})
-        rank = len(self._shape(values.operands[0]))
+        rank = len(self._module.shape_of(values.operands[0]))
         batching = numbers.get("lhs_batching_dimensions", ())
         return (
             numbers.get("lhs_contracting_dimensions", ()) == (rank - 1,)
             and batching == tuple(range(rank - 2))
-            and len(self._shape(values.results[0])) == rank
+            and len(self._module.shape_of(values.results[0])) == rank
         )
 
     def _between(self, value: int) -> list[Operation]:
@@ -129,7 +127,7 @@ class _Finder:
         """Whether all is elementwise but one row maximum and one row sum, and sizes and types fit."""
         if sum(operation.opcode == "dot_general" for operation in body) != 1:
             return False
-        shape = self._shape(scores.results[0])
+        shape = self._module.shape_of(scores.results[0])
         rows, columns = (shape[-2], shape[-1]) if len(shape) > 2 else (0, 0)
         if rows < MINIMUM_ROWS or columns < MINIMUM_COLUMNS or not self._scores_fit(scores):
             return False
@@ -147,19 +145,17 @@ class _Finder:
     def _scores_fit(self, scores: Operation) -> bool:
         numbers = scores.attributes.get("dot_dimension_numbers", {})
         left, right = (self._module.values[value].type for value in scores.operands)
-        depth = 1
-        for axis in numbers.get("lhs_contracting_dimensions", ()):
-            depth *= left.shape[axis]
+        depth = math.prod(left.shape[axis] for axis in numbers.get("lhs_contracting_dimensions", ()))
         batching = numbers.get("lhs_batching_dimensions", ())
         return (
             left.dtype in _HALF
             and right.dtype in _HALF
             and depth <= MAXIMUM_DEPTH
-            and batching == tuple(range(len(self._shape(scores.results[0])) - 2))
+            and batching == tuple(range(len(self._module.shape_of(scores.results[0])) - 2))
         )
 
     def _reduces_rows(self, operation: Operation, columns: int) -> bool:
-        shape = self._shape(operation.operands[0])
+        shape = self._module.shape_of(operation.operands[0])
         return tuple(operation.attributes.get("dimensions", ())) == (len(shape) - 1,) and shape[-1] == columns
 
     def _stays_inside(self, body: Sequence[Operation], values: Operation) -> bool:
@@ -200,7 +196,7 @@ class _Finder:
 
     def _counted_axis(self, value: int) -> int | None:
         """The axis, from the last, along which a value counts 0, 1, 2, ...; None if it does not."""
-        rank = len(self._shape(value))
+        rank = len(self._module.shape_of(value))
         operation = self._made_by.get(value)
         placed: tuple[int, ...] = tuple(range(rank))
         if operation is not None and operation.opcode == "broadcast_in_dim":

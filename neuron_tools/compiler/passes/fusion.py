@@ -134,7 +134,7 @@ class _Fusion(Joining):
             for value in self._read(operation):
                 self._ensure(self._read_view(operation, value).root)
         count = self._count(block.scores.results[0])
-        columns = self._module.values[block.scores.results[0]].type.shape[-1]
+        columns = self._module.shape_of(block.scores.results[0])[-1]
         group = Group("attention", element_count=count, domain=Domain(1, count // columns, columns))
         group.attention = block
         self._groups.append(group)

@@ -85,7 +85,7 @@ class FusionPlan:
 
 def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:
     """Iteration space that a reduction demands and what its result is; None if no loop has that form."""
-    shape = module.values[operation.operands[0]].type.shape
+    shape = module.shape_of(operation.operands[0])
     reduced = set(operation.attributes.get("dimensions", ()))
     blocks = merged_blocks([(extent, axis not in reduced) for axis, extent in enumerate(shape)])
     extents = [block.extent for block in blocks]
@@ -139,15 +139,11 @@ def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
 def dot_columns(operation: Operation, module: Module) -> int:
     """Columns of a dot's result: the product of the right operand's free dimensions."""
     numbers = operation.attributes.get("dot_dimension_numbers", {})
-    right = module.values[operation.operands[1]].type.shape
+    right = module.shape_of(operation.operands[1])
     used = set(numbers.get("rhs_batching_dimensions", ())) | set(
         numbers.get("rhs_contracting_dimensions", ())
     )
-    columns = 1
-    for axis, extent in enumerate(right):
-        if axis not in used:
-            columns *= extent
-    return columns
+    return math.prod(extent for axis, extent in enumerate(right) if axis not in used)
 
 
 def convolution_domain(operation: Operation, module: Module) -> Domain | None:
@@ -155,10 +151,6 @@ def convolution_domain(operation: Operation, module: Module) -> Domain | None:
     numbers = operation.attributes.get("dimension_numbers")
     if not isinstance(numbers, Mapping) or "f" not in numbers.get("output", ()):
         return None
-    shape = module.values[operation.results[0]].type.shape
+    shape = module.shape_of(operation.results[0])
     axis = numbers["output"].index("f")
-    before = after = 1
-    for index, extent in enumerate(shape):
-        before *= extent if index < axis else 1
-        after *= extent if index > axis else 1
-    return Domain(before, shape[axis], after)
+    return Domain(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))

@@ -102,7 +102,7 @@ class Joining:
             return False
         form = reduction_domain(operation, self._module)
         dot = group.operations[0]
-        shape = self._module.values[dot.results[0]].type.shape
+        shape = self._module.shape_of(dot.results[0])
         if len(shape) < 2 or shape[-2] < ROW_EPILOGUE_ROWS:
             return False
         count = self._count(dot.operands[0])

@@ -37,7 +37,7 @@ class _Finder:
 
     def product(self, reduction: Operation) -> Operation | None:
         """The product that a sum is, or None."""
-        shape = self._shape(reduction.operands[0])
+        shape = self._module.shape_of(reduction.operands[0])
         if not self._is_sum_of_rows(reduction, shape):
             return None
         multiplication = self._made_by.get(reduction.operands[0])
@@ -50,9 +50,6 @@ class _Finder:
             if narrow is not None and self._vector(matrix, shape[-1]) is None:
                 return self._dot(reduction, multiplication, self._unwidened(matrix), self._unwidened(narrow))
         return None
-
-    def _shape(self, value: int) -> tuple[int, ...]:
-        return self._module.values[value].type.shape
 
     def _is_sum_of_rows(self, reduction: Operation, shape: tuple[int, ...]) -> bool:
         body = [inner.opcode for region in reduction.regions for inner in region.operations]
@@ -74,8 +71,8 @@ class _Finder:
             return None
         source = operation.operands[0]
         dims = tuple(operation.attributes.get("broadcast_dimensions", ()))
-        rank = len(self._shape(operation.results[0]))
-        return source if self._shape(source) == (columns,) and dims == (rank - 1,) else None
+        rank = len(self._module.shape_of(operation.results[0]))
+        return source if self._module.shape_of(source) == (columns,) and dims == (rank - 1,) else None
 
     def _unwidened(self, value: int) -> int:
         """A value before it was widened: products widen their operands at no cost."""
@@ -95,7 +92,7 @@ class _Finder:
         if maker is not None and maker.opcode in ELEMENTWISE:
             return None  # the sum joins the loop that makes its operand, which then needs no memory
         numbers = {
-            "lhs_contracting_dimensions": (len(self._shape(matrix)) - 1,),
+            "lhs_contracting_dimensions": (len(self._module.shape_of(matrix)) - 1,),
             "rhs_contracting_dimensions": (0,),
         }
         framework = tuple(dict.fromkeys((*reduction.framework, *multiplication.framework)))

@@ -23,7 +23,7 @@ def recognise_rotations(module: Module) -> Module:
 
 
 def _rotation(operation: Operation, module: Module, made_by: dict[int, Operation]) -> Operation | None:
-    shape = module.values[operation.results[0]].type.shape
+    shape = module.shape_of(operation.results[0])
     if int(operation.attributes.get("dimension", 0)) != len(shape) - 1:
         return None
     sources: set[int] = set()
@@ -52,7 +52,7 @@ def _is_piece_of_rows(operation: Operation, module: Module) -> bool:
     """Whether an operation takes some columns of every row."""
     if operation.opcode != "slice":
         return False
-    shape = module.values[operation.operands[0]].type.shape
+    shape = module.shape_of(operation.operands[0])
     starts, limits, strides = (
         operation.attributes[name] for name in ("start_indices", "limit_indices", "strides")
     )

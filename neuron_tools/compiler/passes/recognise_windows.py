@@ -38,9 +38,6 @@ class _Recogniser:
             self._rewriter.operations.append(kept)
         return self._rewriter.finish()
 
-    def _shape(self, value: int) -> tuple[int, ...]:
-        return self._module.values[value].type.shape
-
     def _pieces(self, operation: Operation) -> Iterator[tuple[int, int]]:
         """(axis of the operand, its indices) of a scatter of elements; nothing for others."""
         numbers = operation.attributes.get(_NUMBERS, {})
@@ -51,19 +48,19 @@ class _Recogniser:
         last = numbers.get("index_vector_dim")
         if joined is None or joined.opcode != "concatenate" or joined.attributes.get("dimension") != last:
             return
-        if len(joined.operands) == len(axes) == len(self._shape(operation.operands[0])):
+        if len(joined.operands) == len(axes) == len(self._module.shape_of(operation.operands[0])):
             yield from zip(axes, joined.operands)
 
     def _windows(self, operation: Operation) -> dict[int, int]:
         """Axis of the operand -> dimension of the update that runs through all of it."""
-        shape = self._shape(operation.operands[0])
+        shape = self._module.shape_of(operation.operands[0])
         pieces = [(axis, self._views.layout(value)) for axis, value in self._pieces(operation)]
         windows: dict[int, int] = {}
         for axis, layout in pieces:
             dimension = _counted(layout)
             if dimension is not None and layout.dims[dimension] == ((shape[axis], 1),):
                 windows[axis] = dimension
-            elif _is_zero(layout) and self._shape(operation.operands[2])[axis : axis + 1] == (1,):
+            elif _is_zero(layout) and self._module.shape_of(operation.operands[2])[axis : axis + 1] == (1,):
                 windows[axis] = axis
         others = [layout for axis, layout in pieces if axis not in windows]
         varies = any(stride for layout in others for d in windows.values() for _, stride in layout.dims[d])

@@ -69,7 +69,7 @@ def reduced_axis(operation: Operation, module: Module) -> Axis | None:
     if operation.opcode != "reduce" or len(operation.results) != 1:
         return None
     dimensions = tuple(operation.attributes.get("dimensions", ()))
-    shape = module.values[operation.operands[0]].type.shape
+    shape = module.shape_of(operation.operands[0])
     if len(dimensions) != 1 or dimensions[0] == len(shape) - 1:
         return None
     found = Axis(shape, dimensions[0])
@@ -137,7 +137,7 @@ def _is_elementwise(operation: Operation, module: Module, shape: tuple[int, ...]
     return (
         operation.opcode in ELEMENTWISE - {ROTATION}
         and len(operation.results) == 1
-        and module.values[operation.results[0]].type.shape == shape
+        and module.shape_of(operation.results[0]) == shape
     )
 
 

@@ -110,7 +110,7 @@ class _Chooser:
         for strategy, cost in zip(found.strategies, found.cost_ns):
             axis = strategy.results[number]
             if strategy.combine:
-                axis = widest_axis(self._module.values[result].type.shape)
+                axis = widest_axis(self._module.shape_of(result))
                 cost += self._costs.combine_ns(result, axis)
             table[axis] = min(cost, table.get(axis, float("inf")))
         return table
@@ -147,7 +147,7 @@ class _Chooser:
         for result, axis in zip(operation.results, strategy.results):
             needed = wanted.get(result, set())
             if strategy.combine:
-                places = needed or {widest_axis(self._module.values[result].type.shape)}
+                places = needed or {widest_axis(self._module.shape_of(result))}
                 total += sum(self._costs.combine_ns(result, place) for place in places)
             else:
                 total += sum(self._change_ns(result, axis, place) for place in needed)

@@ -82,7 +82,7 @@ class Costs:
 
     def _depth(self, operation: Operation) -> float:
         """Products that are summed for one element of the result."""
-        shape = self._module.values[operation.operands[0]].type.shape
+        shape = self._module.shape_of(operation.operands[0])
         if operation.opcode == "dot_general":
             numbers = operation.attributes.get("dot_dimension_numbers", {})
             return float(math.prod(shape[axis] for axis in numbers.get("lhs_contracting_dimensions", ())))

@@ -71,19 +71,15 @@ def widest_axis(shape: Sequence[int]) -> int:
     return max(able, key=lambda axis: (shape[axis] > CORES, -axis), default=WHOLE)
 
 
-def _shape(module: Module, value: int) -> tuple[int, ...]:
-    return module.values[value].type.shape
-
-
 def _axes(module: Module, value: int) -> Iterator[int]:
-    shape = _shape(module, value)
+    shape = module.shape_of(value)
     return (axis for axis in range(len(shape)) if can_split(shape, axis))
 
 
 def _elementwise(operation: Operation, module: Module) -> Iterator[Strategy]:
-    shape = _shape(module, operation.results[0])
+    shape = module.shape_of(operation.results[0])
     for axis in _axes(module, operation.results[0]):
-        operands = (axis if _shape(module, operand) == shape else WHOLE for operand in operation.operands)
+        operands = (axis if module.shape_of(operand) == shape else WHOLE for operand in operation.operands)
         yield Strategy(tuple(operands), (axis,) * len(operation.results))
 
 
@@ -105,11 +101,11 @@ def _broadcast(operation: Operation, module: Module, axis: int) -> int | None:
     if axis not in placed:
         return WHOLE
     source = placed.index(axis)
-    return source if _shape(module, operation.operands[0])[source] > 1 else WHOLE
+    return source if module.shape_of(operation.operands[0])[source] > 1 else WHOLE
 
 
 def _reshape(operation: Operation, module: Module, axis: int) -> int | None:
-    before, after = _shape(module, operation.operands[0]), _shape(module, operation.results[0])
+    before, after = module.shape_of(operation.operands[0]), module.shape_of(operation.results[0])
     outside = math.prod(after[:axis])
     for source in range(len(before)):
         if math.prod(before[:source]) == outside and can_split(before, source):
@@ -122,7 +118,7 @@ def _transpose(operation: Operation, module: Module, axis: int) -> int | None:
 
 
 def _slice(operation: Operation, module: Module, axis: int) -> int | None:
-    before, after = _shape(module, operation.operands[0]), _shape(module, operation.results[0])
+    before, after = module.shape_of(operation.operands[0]), module.shape_of(operation.results[0])
     return axis if before[axis] == after[axis] and operation.attributes["strides"][axis] == 1 else None
 
 
@@ -137,7 +133,7 @@ def _reverse(operation: Operation, module: Module, axis: int) -> int | None:
 
 
 def _dynamic_slice(operation: Operation, module: Module, axis: int) -> int | None:
-    before, after = _shape(module, operation.operands[0]), _shape(module, operation.results[0])
+    before, after = module.shape_of(operation.operands[0]), module.shape_of(operation.results[0])
     return axis if before[axis] == after[axis] else None
 
 
@@ -155,7 +151,7 @@ def _windows(operation: Operation, module: Module) -> Iterator[Strategy]:
 
 def _pooling_gradient(operation: Operation, module: Module) -> Iterator[Strategy]:
     """By images or channels."""
-    outer = len(_shape(module, operation.results[0])) - len(operation.attributes["kernel"])
+    outer = len(module.shape_of(operation.results[0])) - len(operation.attributes["kernel"])
     for axis in _axes(module, operation.results[0]):
         if axis < outer:
             yield Strategy((axis,) * len(operation.operands), (axis,))
@@ -165,10 +161,10 @@ def _attention_gradient(operation: Operation, module: Module) -> Iterator[Strate
     """By sequences or heads; what all of them share is whole, as is what the operation does not read."""
     read = [operation.operands[place] for place in operation.attributes["operands"] if place >= 0]
     for axis in (0, 1):
-        sizes = {value: _shape(module, value)[axis] for value in (*read, *operation.results)}
+        sizes = {value: module.shape_of(value)[axis] for value in (*read, *operation.results)}
         split = {value for value, size in sizes.items() if size > 1}
         if split.issuperset(operation.results) and all(
-            can_split(_shape(module, each), axis) for each in split
+            can_split(module.shape_of(each), axis) for each in split
         ):
             operands, results = (
                 tuple(axis if value in split else WHOLE for value in values)
@@ -195,7 +191,7 @@ def _generated(operation: Operation, module: Module) -> Iterator[Strategy]:
 def _reduce(operation: Operation, module: Module) -> Iterator[Strategy]:
     count = len(operation.results)
     reduced = set(operation.attributes.get("dimensions", ()))
-    kept = [axis for axis in range(len(_shape(module, operation.operands[0]))) if axis not in reduced]
+    kept = [axis for axis in range(len(module.shape_of(operation.operands[0]))) if axis not in reduced]
     for axis in _axes(module, operation.operands[0]):
         operands = (axis,) * count + (WHOLE,) * (len(operation.operands) - count)
         if axis not in reduced:
@@ -212,7 +208,7 @@ def _body(operation: Operation) -> str:
 
 def _dot(operation: Operation, module: Module) -> Iterator[Strategy]:
     numbers: Mapping[str, Sequence[int]] = operation.attributes.get("dot_dimension_numbers", {})
-    left, right = (_shape(module, operand) for operand in operation.operands)
+    left, right = (module.shape_of(operand) for operand in operation.operands)
     batch = _pairs(numbers, "batching")
     summed = _pairs(numbers, "contracting")
     for place, (mine, theirs) in enumerate(batch):
@@ -240,17 +236,17 @@ def _convolution(operation: Operation, module: Module) -> Iterator[Strategy]:
     if not isinstance(numbers, Mapping) or int(operation.attributes.get("batch_group_count", 1)) != 1:
         return
     image, kernel, result = (numbers[side] for side in ("input", "kernel", "output"))
-    if can_split(_shape(module, operation.operands[0]), image.index("b")):
+    if can_split(module.shape_of(operation.operands[0]), image.index("b")):
         yield Strategy((image.index("b"), WHOLE), (result.index("b"),))
     if int(operation.attributes.get("feature_group_count", 1)) == 1:
-        if can_split(_shape(module, operation.operands[1]), kernel.index("o")):
+        if can_split(module.shape_of(operation.operands[1]), kernel.index("o")):
             yield Strategy((WHOLE, kernel.index("o")), (result.index("f"),))
-        if can_split(_shape(module, operation.operands[0]), image.index("f")):
+        if can_split(module.shape_of(operation.operands[0]), image.index("f")):
             yield Strategy((image.index("f"), kernel.index("i")), (WHOLE,), "add")
 
 
 def _sort(operation: Operation, module: Module) -> Iterator[Strategy]:
-    shape = _shape(module, operation.operands[0])
+    shape = module.shape_of(operation.operands[0])
     sorted_axis = int(operation.attributes.get("dimension", len(shape) - 1)) % max(len(shape), 1)
     for axis in _axes(module, operation.operands[0]):
         if axis != sorted_axis:
@@ -258,7 +254,7 @@ def _sort(operation: Operation, module: Module) -> Iterator[Strategy]:
 
 
 def _update(operation: Operation, module: Module) -> Iterator[Strategy]:
-    whole, part = (_shape(module, operand) for operand in operation.operands[:2])
+    whole, part = (module.shape_of(operand) for operand in operation.operands[:2])
     for axis in _axes(module, operation.results[0]):
         if whole[axis] == part[axis]:
             yield Strategy((axis, axis, *(WHOLE,) * (len(operation.operands) - 2)), (axis,))
@@ -270,14 +266,14 @@ def _gather(operation: Operation, module: Module) -> Iterator[Strategy]:
     sizes = operation.attributes.get("slice_sizes", ())
     if not isinstance(numbers, Mapping) or len(operation.operands) != 2:
         return
-    table, indices = (_shape(module, operand) for operand in operation.operands)
+    table, indices = (module.shape_of(operand) for operand in operation.operands)
     gone = {*numbers.get("collapsed_slice_dims", ()), *numbers.get("operand_batching_dims", ())}
     if numbers.get("operand_batching_dims"):
         return
     offsets = list(numbers.get("offset_dims", ()))
     vector = int(numbers.get("index_vector_dim", len(indices)))
     looked_up = [axis for axis in range(len(indices)) if axis != vector]
-    placed = [axis for axis in range(len(_shape(module, operation.results[0]))) if axis not in offsets]
+    placed = [axis for axis in range(len(module.shape_of(operation.results[0]))) if axis not in offsets]
     for source, place in zip(looked_up, placed):
         if can_split(indices, source):
             yield Strategy((WHOLE, source), (place,))

@@ -25,6 +25,7 @@ class DeviceProperties:
         multi_processor_count: Compute cores behind one device index.
         major: NeuronCore version, the number after "v".
         minor: Always 0.
+        target: Generation or instance that is simulated, as `--target` names it.
     """
 
     name: str = "NeuronCore (simulated)"
@@ -32,6 +33,7 @@ class DeviceProperties:
     multi_processor_count: int = 1
     major: int = 3
     minor: int = 0
+    target: str = "trn2"
 
 
 _properties = DeviceProperties()

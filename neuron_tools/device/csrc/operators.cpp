@@ -13,11 +13,12 @@ namespace neuron {
 namespace {
 
 // Their results' shapes depend on values, so the host waits for the device.
-constexpr std::array<std::string_view, 14> kValueDependent = {
+constexpr std::array<std::string_view, 16> kValueDependent = {
     "aten::nonzero",       "aten::masked_select",     "aten::_unique",       "aten::_unique2",
     "aten::unique_dim",    "aten::unique_consecutive", "aten::unique_dim_consecutive",
     "aten::equal",         "aten::bincount",           "aten::repeat_interleave",
     "aten::is_nonzero",    "aten::allclose",           "aten::nonzero_static", "aten::_linalg_check_errors",
+    "aten::_ctc_loss",     "aten::linalg_lstsq",
 };
 
 std::mutex operator_mutex;
@@ -43,6 +44,20 @@ ArgumentKind kind_of(const c10::Argument& argument) {
   }
 }
 
+// Indices by place are of 32 or 64 bits; PyTorch takes bytes for truth values.
+bool is_mask(const std::optional<at::Tensor>& index) {
+  return index.has_value() && index->defined() &&
+      (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte);
+}
+
+bool has_mask(const c10::IValue& value) {
+  if (!value.isOptionalTensorList()) {
+    return false;
+  }
+  const auto indices = value.toOptionalTensorVector();
+  return std::any_of(indices.begin(), indices.end(), is_mask);
+}
+
 }  // namespace
 
 OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
@@ -50,6 +65,7 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
   name = schema.name();
   needs_values = std::find(kValueDependent.begin(), kValueDependent.end(), name) != kValueDependent.end();
   takes_host_indices = name.find("index") != std::string::npos;
+  takes_masks = name == "aten::index";
   if (!schema.overload_name().empty()) {
     name += "." + schema.overload_name();
   }
@@ -73,6 +89,11 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
   is_view = std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& value) {
     return value.alias_info() != nullptr && !value.alias_info()->isWrite();
   });
+}
+
+bool call_needs_values(const OperatorInfo& info, const Stack& stack) {
+  return info.needs_values ||
+      (info.takes_masks && std::any_of(stack.end() - info.argument_count, stack.end(), has_mask));
 }
 
 const OperatorInfo& operator_info(const c10::OperatorHandle& handle) {

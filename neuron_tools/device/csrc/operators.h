@@ -32,8 +32,13 @@ struct OperatorInfo {
   bool changes_geometry = false;  // of an argument, in place, as `transpose_` and `resize_` do
   bool needs_values = false;  // the result's shape or value is needed on the host: it waits for the device
   bool takes_host_indices = false;  // index operators accept CPU index tensors
+  bool takes_masks = false;  // where an index is a mask, its values choose the result's shape
   mutable std::atomic<uint64_t> announced_name{0};  // recording number and name id, see names.h
 };
+
+// Whether the host needs values of this call's results, or of its arguments, before it can go on. `stack` ends with the
+// arguments.
+bool call_needs_values(const OperatorInfo& info, const Stack& stack);
 
 // The same object for every call with the same operator.
 const OperatorInfo& operator_info(const c10::OperatorHandle& handle);

@@ -223,6 +223,7 @@ void DeviceWork::describe(const Stack& stack) {
     return;
   }
   start();
+  needs_values_ = call_needs_values(info_, stack);
   if (operations_may_wait()) {
     collect_places(stack, info_.argument_count, &uses_);
   }
@@ -289,6 +290,7 @@ void DeviceWork::enqueue(const Stack& results, int count) {
   WaitingOperation operation;
   operation.info = &info_;
   operation.cost = cost_;
+  operation.needs_values = needs_values_;
   operation.device = device_;
   operation.stream = current_stream(device_);
   operation.recorded = (observers_ & kRecording) != 0;
@@ -298,7 +300,7 @@ void DeviceWork::enqueue(const Stack& results, int count) {
   operation.uses = std::move(uses_);
   collect_results(results, count, &operation.results);
   add_waiting(std::move(operation));
-  if (info_.needs_values) {
+  if (needs_values_) {
     run_waiting(device_);
     host_wait_until(stream_finish_ns(device_, current_stream(device_)));
   }
@@ -323,7 +325,7 @@ void DeviceWork::finish_operation() {
     }
     interval = place_in_order(device_, host_end_ns_, cost_.duration_ns, recorded ? &record : nullptr);
     count_execution(device_, cost_.executable, interval.end_ns - interval.start_ns, interval.end_ns - host_start_ns_);
-    if (info_.needs_values) {
+    if (needs_values_) {
       host_wait_until(interval.end_ns);
     }
   }

@@ -77,6 +77,7 @@ class DeviceWork {
   bool computing_ = false;
   bool counted_ = false;  // begun, and not a view: it ends well or it failed
   bool finished_ = false;
+  bool needs_values_ = false;  // the host waits for them
   int device_ = 0;
   Cost cost_;
   int64_t sequence_ = -1;

@@ -8,6 +8,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <sys/mman.h>
 
@@ -202,6 +203,28 @@ void keep_written(const OperatorInfo& info, Stack* stack) {
   stack->insert(stack->end(), written.begin(), written.end());
 }
 
+// Not a request to end, as an interrupt is.
+bool is_failure(const python_error& error) {
+  const pybind11::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(error.type, PyExc_Exception) != 0;
+}
+
+// False where no kernel works out the shapes, in C++ or, as many are written, in Python.
+bool run_meta_kernel(const OperatorInfo& info, Stack* shapes) {
+  try {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), shapes);
+  } catch (const c10::Error&) {
+    return false;
+  } catch (const python_error& error) {
+    if (!is_failure(error)) {
+      throw;
+    }
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool values_are_skipped() {
@@ -218,7 +241,7 @@ bool skips_values_of(const at::Tensor& tensor) {
 }
 
 bool may_skip(const OperatorInfo& info, const Stack& stack) {
-  if (!values_are_skipped() || info.is_view || info.needs_values || info.changes_geometry) {
+  if (!values_are_skipped() || info.is_view || info.changes_geometry || call_needs_values(info, stack)) {
     return false;
   }
   bool any = false;
@@ -248,10 +271,7 @@ bool skip_operation(const OperatorInfo& info, Stack* stack) {
   for (auto value = stack->end() - info.argument_count; value != stack->end(); ++value) {
     shapes.push_back(tensors.to_meta(*value));
   }
-  try {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &shapes);
-  } catch (const c10::Error&) {
+  if (!run_meta_kernel(info, &shapes)) {
     return false;
   }
   drop_arguments(info, stack);

@@ -49,7 +49,7 @@ void give_way() {
 }
 
 bool may_begin(const WaitingOperation& operation) {
-  return operation.in_order && (operation.cost.flags & kCannotFuse) == 0 && !operation.info->needs_values;
+  return operation.in_order && (operation.cost.flags & kCannotFuse) == 0 && !operation.needs_values;
 }
 
 bool may_follow(const WaitingOperation& first, const WaitingOperation& next) {

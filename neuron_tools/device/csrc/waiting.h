@@ -53,6 +53,7 @@ struct WaitingOperation {
   int stream = 0;
   bool recorded = false;
   bool profiled = false;
+  bool needs_values = false;  // the host waits for it
   bool in_order = true;  // its tensors are all in known memory
   uint64_t boundary = 0;
   std::vector<TensorPlace> uses;  // each tensor argument, in order

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.latency import bucket_of
-from neuron_tools.device.driver.source import Ints
 from neuron_tools.device.driver.usage import COUNTERS, ExecutableUsage
 
 MOST_PHYSICAL_CORES = 2

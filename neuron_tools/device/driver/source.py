@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.counts import Memory
-
-Ints = npt.NDArray[np.int64]
 
 
 def _nothing() -> Ints:

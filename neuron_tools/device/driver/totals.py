@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.counts import CoreCounts, Memory
 from neuron_tools.device.driver.executions import MOST_PHYSICAL_CORES, Model, SessionExecutions
 from neuron_tools.device.driver.latency import BUCKETS, upper_bound_ns
 from neuron_tools.device.driver.nodes import ENGINES, TRAFFIC
-from neuron_tools.device.driver.source import Activity, ActivitySource, Ints
+from neuron_tools.device.driver.source import Activity, ActivitySource
 from neuron_tools.device.driver.usage import COUNTERS, ExecutableUsage
 
 MOST_MODELS = 64

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.nodes import ENGINES
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Program, TensorKind
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
 
-Ints = npt.NDArray[np.int64]
 COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "dma_bytes", *ENGINES)
 """Columns of `ExecutableUsage.counters`; an engine's name stands for its busy time in ns."""
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 _MECHANICS = frozenset({
     "", "while", "body", "cond", "scan", "closed_call", "core_call", "core_closed_call", "custom_jvp_call",
     "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "checkpoint", "remat", "remat2",
-    "rematted_computation", "shard_map", "pjit", "jit", "xla_call", "fun", "body_fun", "cond_fun",
+    "rematted_computation", "shard_map", "pjit", "jit", "xla_call", "fun", "_fun", "body_fun",
+    "cond_fun",
 })  # fmt: skip
 _BRANCH = re.compile(r"branch_\d+_fun$")
 _CLASS_SCOPE = re.compile(r"eqx\.nn\.\w+$")  # equinox names the class too, below the attribute's name

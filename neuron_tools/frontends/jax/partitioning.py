@@ -13,6 +13,7 @@ _PIPELINE = (
     "func.func(sdy-reshard-to-collectives),"
     "sdy-convert-global-to-local)"
 )
+_BODY = "sdy.manual_computation"  # of `shard_map`
 _PARTITIONS = re.compile(r"^(\d+)")
 
 
@@ -40,6 +41,7 @@ def partition(module: Any) -> None:
     """
     from jaxlib.mlir import passmanager
 
+    _place_bodies(module.operation)
     try:
         passmanager.PassManager.parse(_PIPELINE).run(module.operation)
     except Exception as error:  # MLIRError, or ValueError where a pass of that name is missing
@@ -47,3 +49,30 @@ def partition(module: Any) -> None:
         raise PartitioningError(
             f"The sharded computation cannot be split for one device ({reason})."
         ) from error
+    _place_reshards(module.operation)
+
+
+def _place_bodies(operation: Any, caller: Any = None) -> None:
+    """Tell the operations of each `shard_map` where it stands: JAX traces its body as a separate program."""
+    from jaxlib.mlir import ir
+
+    for region in operation.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                inner = view.operation
+                if caller is not None:
+                    inner.location = ir.Location.callsite(inner.location, [caller])
+                _place_bodies(inner, inner.location if inner.name == _BODY else caller)
+
+
+def _place_reshards(operation: Any) -> None:
+    """Tell what moves an argument where it is used: Shardy gives it the argument's location, a mere name."""
+    for region in operation.regions:
+        for block in region.blocks:
+            names = {str(argument.location) for argument in block.arguments}
+            for view in reversed(list(block.operations)):
+                inner = view.operation
+                _place_reshards(inner)
+                uses = list(inner.results[0].uses) if len(inner.results) else []
+                if uses and str(inner.location) in names:
+                    inner.location = uses[0].owner.location

@@ -10,6 +10,7 @@ from neuron_tools.frontends.nki.signature import signature
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.run import Run
+from neuron_tools.nki.tracer import Recording
 from neuron_tools.records.kernel_source import KernelProgram
 
 
@@ -36,7 +37,7 @@ class KernelPrograms:
         key = signature(kernel, arguments, keywords)
         known = self._known.get(key)
         if known is not None:
-            return kernel.run(*arguments, recording=False, **keywords).outputs, known
+            return kernel.run(*arguments, recording=Recording.NOTHING, **keywords).outputs, known
         done = kernel.run(*arguments, **keywords)
         programs = programs_of(kernel, done)
         executables = self._provider.executables_of(programs, (key, *map(_digest, programs)))

@@ -15,6 +15,7 @@ from neuron_tools.frontends.nki.torch_ranks import torch_ranks
 from neuron_tools.nki.call import CALLS, KernelCall
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.ranks import register_communicator
+from neuron_tools.nki.tracer import Recording
 
 register_communicator(torch_ranks)
 
@@ -29,7 +30,7 @@ def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, A
     if recording_on(tensors) is not None:
         return _run_recorded(CALLS[CALLS.number(call)], tensors)
     if any(tensor.device.type == "neuron" for tensor in tensors):
-        return kernel.run(*arguments, recording=False, **keywords).outputs
+        return kernel.run(*arguments, recording=Recording.NOTHING, **keywords).outputs
     return NotImplemented
 
 
@@ -49,7 +50,7 @@ def _run_recorded(call: KernelCall, tensors: list[Any]) -> Any:
     def compute() -> Any:
         if form.is_data_dependent:
             return form.run.outputs
-        return call.kernel.run(*arguments, recording=False, **keywords).outputs
+        return call.kernel.run(*arguments, recording=Recording.NOTHING, **keywords).outputs
 
     return run_timed(compute, call, form, tensors)
 

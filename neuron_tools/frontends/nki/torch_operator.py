@@ -12,15 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from neuron_tools.arrays import Array
 from neuron_tools.frontends.nki.torch_device import run_timed
 from neuron_tools.frontends.nki.torch_forms import NAME, NAMESPACE, forms_of
 from neuron_tools.nki.call import CALLS, CallForm, KernelCall
 from neuron_tools.nki.torch_tensors import TorchAdapter, host_view, torch_type
 
-Array = npt.NDArray[Any]
 _ADAPTER = TorchAdapter()
 
 

@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch.distributed as dist
 
-Array = npt.NDArray[Any]
+from neuron_tools.arrays import Array
 
 
 class TorchRanks:

@@ -1,6 +1,7 @@
 """The operators that a traced model calls: `neuron_tools::execute` runs one `.neff` archive.
 
-`execute_with` runs one whose weights are not in it: they stay on the device from call to call.
+`execute_with` runs one whose weights are not in it: they stay on the device from call to call. So do the
+states of `execute_states`, inputs whose next values are among the results.
 
 Importing this module registers it, which `torch.jit.load` of a traced model needs.
 """
@@ -36,6 +37,10 @@ MOST_LOADED = 64
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 _library.define("execute(Tensor artifact, str digest, Tensor[] inputs) -> Tensor[]")
 _library.define("execute_with(Tensor artifact, str digest, Tensor[] weights, Tensor[] inputs) -> Tensor[]")
+_library.define(
+    "execute_states(Tensor artifact, str digest, Tensor[] weights, Tensor(a!)[] inputs, int[] states, "
+    "int[] results) -> Tensor[]"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class LoadedArtifact:
         values: The TorchScript module that computes its values, of weights and inputs.
         weights: Those that are in the archive.
         inputs: Element type and shape of each input.
-        resident: Weights on the device, by position and device, each with the state in which it was copied.
+        resident: Weights on the device, by position and device, each with the version that was copied; states
+            by their position among the inputs, below zero.
     """
 
     neff: Neff
@@ -77,7 +83,6 @@ def execute(artifact: torch.Tensor, digest: str, inputs: Sequence[torch.Tensor])
     return execute_with(artifact, digest, (), inputs)
 
 
-@keeps_errors
 def execute_with(
     artifact: torch.Tensor, digest: str, weights: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
@@ -93,35 +98,102 @@ def execute_with(
         TraceError: The inputs are of other shapes or element types.
         NeffError: The archive is for another generation of NeuronCores.
     """
+    return execute_states(artifact, digest, weights, inputs, (), ())
+
+
+@keeps_errors
+def execute_states(
+    artifact: torch.Tensor,
+    digest: str,
+    weights: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    states: Sequence[int],
+    results: Sequence[int],
+) -> list[torch.Tensor]:
+    """Run one artifact that leaves states for the next call.
+
+    Args:
+        artifact: The archive's bytes, uint8.
+        digest: Stands for them.
+        weights: Those that are not in the archive, in its order; copied to the device when they are new.
+        inputs: One tensor per input, of the shapes it was compiled for. States are written.
+        states: Which inputs are states: they stay on the device; what the program wrote is copied there.
+        results: For each state, which result is its next value.
+
+    Returns:
+        The results; those that became states are empty.
+
+    Raises:
+        TraceError: The inputs are of other shapes or element types.
+        NeffError: The archive is for another generation of NeuronCores.
+    """
     known = _known_results.get() or {}
     if digest in known:
         return [result.clone() for result in known[digest]]
     loaded = _load(artifact, digest)
     _check(loaded, inputs)
-    provider = executables.current()
-    on_host = [value.detach().cpu() for value in inputs]
-    if provider is None:
-        return [*_compute(loaded, [*weights, *on_host])]
+    kept = dict(zip(states, results))
+    if executables.current() is None:
+        computed = [*_compute(loaded, [*weights, *(value.detach().cpu() for value in inputs)])]
+        for position, number in kept.items():
+            computed[number] = _written(inputs[position], computed[number])
+        return computed
     check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-    shared = CLIENTS.enter()
-    try:
-        with next_core():
-            held = [value.to("neuron", non_blocking=True) for value in inputs]
-            held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
-            results = _recorded(provider, loaded, digest, [*weights, *on_host])
-            del held
-        if _kept_on_device.get():
-            return results
-        if shared and results:
-            _wait_with_others(results[0].device.index)
-        return [result.cpu() for result in results]
-    finally:
-        CLIENTS.leave()
+    return _on_device(loaded, digest, weights, inputs, kept)
 
 
 install()
 _library.impl("execute", execute, "CompositeExplicitAutograd")
 _library.impl("execute_with", execute_with, "CompositeExplicitAutograd")
+_library.impl("execute_states", execute_states, "CompositeExplicitAutograd")
+
+
+def _written(state: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Give a state its next value; returns what stands for the result."""
+    with torch.no_grad():
+        state.copy_(value)
+    return state.new_empty(0)
+
+
+def _on_device(
+    loaded: LoadedArtifact,
+    digest: str,
+    weights: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    kept: Mapping[int, int],
+) -> list[torch.Tensor]:
+    """Run on the core whose turn it is, among other threads that call models."""
+    provider = executables.current()
+    assert provider is not None
+    on_host = [value.detach().cpu() for value in inputs]
+    shared = CLIENTS.enter()
+    try:
+        with next_core():
+            held = [
+                _resident(loaded, ~i, value) if i in kept else value.to("neuron", non_blocking=True)
+                for i, value in enumerate(inputs)
+            ]
+            held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
+            results = _recorded(provider, loaded, digest, [*weights, *on_host])
+            core = results[0].device.index if results else 0
+            for position, number in kept.items():
+                results[number] = _stay(loaded, position, inputs[position], results[number])
+            del held
+        if _kept_on_device.get():
+            return results
+        if shared and results:
+            _wait_with_others(core)
+        return [result.cpu() for result in results]
+    finally:
+        CLIENTS.leave()
+
+
+def _stay(loaded: LoadedArtifact, position: int, state: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """Let a result stay on the device as a state's next value; the host's copy of it costs no time."""
+    with _unrecorded():
+        left = _written(state, result.cpu())
+    loaded.resident[~position, int(torch.neuron.current_device())] = (_version(state), result)
+    return left
 
 
 def _wait_with_others(core: int) -> None:
@@ -153,12 +225,16 @@ def known_results(results: Mapping[str, Sequence[torch.Tensor]]) -> Iterator[Non
 
 
 def _resident(loaded: LoadedArtifact, index: int, weight: torch.Tensor) -> torch.Tensor:
-    """A weight on the device; copied when it is new or was written."""
+    """A weight or state on the device; copied when it is new or was written."""
     key = (index, int(torch.neuron.current_device()))
-    state = (weight.data_ptr(), weight._version)
-    if key not in loaded.resident or loaded.resident[key][0] != state:
-        loaded.resident[key] = (state, weight.to("neuron"))
+    version = _version(weight)
+    if key not in loaded.resident or loaded.resident[key][0] != version:
+        loaded.resident[key] = (version, weight.to("neuron"))
     return loaded.resident[key][1]
+
+
+def _version(tensor: torch.Tensor) -> tuple[int, int]:
+    return tensor.data_ptr(), tensor._version
 
 
 def _compute(loaded: LoadedArtifact, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -179,14 +255,9 @@ def _recorded(
     program = loaded.neff.program
     if loaded.neff.stages:
         return _streamed(provider, loaded, digest, on_host)
-    native.pause_clock()
-    previous = native.suppress(True)
-    try:
+    with _unrecorded():
         executable, duration_ns = provider.executable_of(program, digest)
         results = [result.to("neuron") for result in _compute(loaded, on_host)]
-    finally:
-        native.suppress(previous)
-        native.resume_clock()
     native.run_graph(executable, duration_ns, native.intern_name(program.name))
     return results
 
@@ -198,13 +269,20 @@ def _streamed(
     on_host: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
     """Run what several cores share out; the last of them has the results."""
+    last = run_stages(provider, loaded.neff, digest)
+    with _unrecorded():
+        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
+
+
+@contextmanager
+def _unrecorded() -> Iterator[None]:
+    """The host's arithmetic in the block stands for the device's: it takes no time and is not recorded."""
     from neuron_tools.device import native
 
-    last = run_stages(provider, loaded.neff, digest)
     native.pause_clock()
     previous = native.suppress(True)
     try:
-        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
+        yield
     finally:
         native.suppress(previous)
         native.resume_clock()

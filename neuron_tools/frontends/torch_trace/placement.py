@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 import torch
 
 from neuron_tools.frontends.torch_trace.errors import TraceError
+
+_turns: ContextVar[Iterator[int] | None] = ContextVar("cores_in_turn", default=None)
+_otherwise: list[Iterator[int]] = []
+"""Cores in turn of all calls for which nothing else chose one, where `choose_cores` said so."""
+_placed: ContextVar[bool] = ContextVar("core_is_chosen", default=False)
 
 
 def check_cores(cores: Sequence[int]) -> None:
@@ -36,15 +42,13 @@ def on_core(core: int) -> Iterator[None]:
         TraceError: There is no such core.
     """
     check_cores([core])
-    previous = torch.neuron.current_device()
+    previous, token = torch.neuron.current_device(), _placed.set(True)
     torch.neuron.set_device(core)
     try:
         yield
     finally:
         torch.neuron.set_device(previous)
-
-
-_turns: ContextVar[Iterator[int] | None] = ContextVar("cores_in_turn", default=None)
+        _placed.reset(token)
 
 
 @contextmanager
@@ -62,9 +66,21 @@ def on_cores(cores: Sequence[int]) -> Iterator[None]:
         _turns.reset(token)
 
 
+def choose_cores(cores: Sequence[int]) -> None:
+    """Run traced models for which nothing else chooses a core on several in turn from now on.
+
+    Raises:
+        TraceError: One of them does not exist.
+    """
+    check_cores(cores)
+    _otherwise[:] = [itertools.cycle(cores)]
+
+
 def next_core() -> AbstractContextManager[None]:
-    """Run one call on the core whose turn it is; where it is anyway outside `on_cores`."""
+    """Run one call on the core whose turn it is; where it is anyway, where nobody said so."""
     turns = _turns.get()
+    if turns is None and _otherwise and not _placed.get():
+        turns = _otherwise[0]
     return nullcontext() if turns is None else on_core(next(turns))
 
 
@@ -73,23 +89,32 @@ def all_cores() -> range:
     return range(torch.neuron.device_count())
 
 
+class _Outer(threading.local):
+    """Where a thread was before it called a model, and the models that this one calls."""
+
+    def __init__(self) -> None:
+        self.places: list[tuple[int, Token[bool]]] = []
+
+
 class _Placement:
     """Makes a core current while a model runs."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = cores
         self._calls = 0
-        self._outer: list[int] = []
+        self._outer = _Outer()
 
     def before(self, module: Any, inputs: Any) -> None:
         """Take the next core."""
-        self._outer.append(torch.neuron.current_device())
+        self._outer.places.append((torch.neuron.current_device(), _placed.set(True)))
         torch.neuron.set_device(self._cores[self._calls % len(self._cores)])
         self._calls += 1
 
     def after(self, module: Any, inputs: Any, results: Any) -> None:
         """Go back to the core before."""
-        torch.neuron.set_device(self._outer.pop())
+        core, token = self._outer.places.pop()
+        torch.neuron.set_device(core)
+        _placed.reset(token)
 
 
 def place(model: torch.nn.Module, cores: Sequence[int]) -> None:
@@ -106,5 +131,9 @@ def place(model: torch.nn.Module, cores: Sequence[int]) -> None:
     for hook in model.__dict__.pop("_neuron_placement", ()):
         hook.remove()
     placement = _Placement(tuple(cores))
-    hooks = (model.register_forward_pre_hook(placement.before), model.register_forward_hook(placement.after))
+    kind = torch.nn.Module  # a model that was loaded calls hooks, but its own class refuses to take them
+    hooks = (
+        kind.register_forward_pre_hook(model, placement.before),
+        kind.register_forward_hook(model, placement.after, always_call=True),
+    )
     model.__dict__["_neuron_placement"] = hooks

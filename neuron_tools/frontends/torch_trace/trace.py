@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from neuron_tools.frontends.torch_trace.segments import (
     SegmentRules,
     cut_into_segments,
 )
+from neuron_tools.frontends.torch_trace.states import States, find_states, without
 from neuron_tools.neff import Neff, NeffError, write_neff
 from neuron_tools.neff.cache import cache_of_user
 from neuron_tools.neff.files import Mapped, mapped
@@ -47,6 +48,7 @@ class TraceOptions:
         cores: NeuronCores that share each segment out (NeuronCore Pipeline).
         cache_folder: Where compiled programs are kept for the next time; "": where the environment says.
         lnc: Physical cores of a logical NeuronCore; 0: as the environment says.
+        states: Parameters that are states -> which result, counted flat, is the next value of each.
     """
 
     target: str = "trn2"
@@ -57,6 +59,7 @@ class TraceOptions:
     cores: int = 1
     cache_folder: str = ""
     lnc: int = 0
+    states: Mapping[torch.Tensor, int] = field(default_factory=dict)
 
 
 def trace(
@@ -79,13 +82,15 @@ def trace(
     """
     options = options or TraceOptions()
     inputs = example_tensors(example_inputs)
-    model = _on_host(as_module(function))
+    given = as_module(function)
+    model = _on_host(given)
     with executables.without_provider(), torch.no_grad():
         exported = export_model(model, inputs)
+        states = find_states(given, exported, options.states)
         segmented = _segmented(exported, inputs, options.rules)
-        artifacts = _compile(exported, segmented, inputs, options)
+        artifacts = _compile(_Parts(exported, segmented, states), inputs, options)
         _keep([artifact.neff for artifact in artifacts.values()], options.folder)
-        return _script(exported, segmented, artifacts, inputs, options.weights_apart)
+        return _script(_Parts(exported, segmented, states), artifacts, inputs, options.weights_apart)
 
 
 def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
@@ -132,13 +137,20 @@ class _Artifact:
     results: Sequence[torch.Tensor]
 
 
-def _compile(
-    exported: ExportedModel, segmented: Segmented, inputs: Sequence[torch.Tensor], options: TraceOptions
-) -> dict[str, _Artifact]:
+@dataclass(frozen=True)
+class _Parts:
+    """A model that is being traced."""
+
+    exported: ExportedModel
+    segmented: Segmented
+    states: States
+
+
+def _compile(parts: _Parts, inputs: Sequence[torch.Tensor], options: TraceOptions) -> dict[str, _Artifact]:
     """What each segment became, by its name."""
     core = hardware.get(options.target, lnc=options.lnc or hardware.chosen_lnc(options.target))
-    collector = _SegmentCollector(segmented.graph_module, exported, options)
-    collector.run(*exported.weights, *inputs)
+    collector = _SegmentCollector(parts, options)
+    collector.run(*parts.exported.weights, *inputs)
     cache = cache_of_user(folder=options.cache_folder)
     return {
         name: _Artifact(compile_segment(segment, core, options.compiler, cache), collector.results[name])
@@ -149,11 +161,12 @@ def _compile(
 class _SegmentCollector(fx.Interpreter):
     """Runs a graph on example values and takes down what each segment is given and gives."""
 
-    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, options: TraceOptions) -> None:
-        super().__init__(graph_module)
+    def __init__(self, parts: _Parts, options: TraceOptions) -> None:
+        super().__init__(parts.segmented.graph_module)
         self._options = options
-        placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-        self._weights = dict(zip(placeholders, zip(exported.weight_names, exported.weights)))
+        exported, placeholders = parts.exported, _placeholders(parts.segmented.graph_module)
+        known = enumerate(zip(placeholders, zip(exported.weight_names, exported.weights)))
+        self._weights = dict(pair for index, pair in known if index not in parts.states.results)
         self._name = exported.name
         self.segments: dict[str, Segment] = {}
         self.results: dict[str, Sequence[torch.Tensor]] = {}
@@ -184,10 +197,23 @@ class _SegmentCollector(fx.Interpreter):
 
 
 class _DeviceSegment(torch.nn.Module):
-    """A segment in the traced module: its archive, run by `neuron_tools::execute`."""
+    """A segment in the traced module: its archive, run by `neuron_tools::execute`.
+
+    Args:
+        neff: The archive.
+        weight_positions: Arguments that are weights, and are not passed on.
+        single: Whether it returns one tensor.
+        weights: Those that are not in the archive.
+        kept: Argument that is a state -> which result is its next value.
+    """
 
     def __init__(
-        self, neff: Neff, weight_positions: Sequence[int], single: bool, weights: Sequence[torch.Tensor]
+        self,
+        neff: Neff,
+        weight_positions: Sequence[int],
+        single: bool,
+        weights: Sequence[torch.Tensor],
+        kept: Mapping[int, int],
     ) -> None:
         super().__init__()
         self._weight_count = len(weights)
@@ -198,11 +224,18 @@ class _DeviceSegment(torch.nn.Module):
         self.digest = archive.sha256
         self._weight_positions = frozenset(weight_positions)
         self._single = single
+        self._kept = kept
 
     def forward(self, *arguments: torch.Tensor) -> Any:
-        inputs = [value for index, value in enumerate(arguments) if index not in self._weight_positions]
-        if self._weight_count:
-            weights = [getattr(self, f"weight_{index}") for index in range(self._weight_count)]
+        passed = [index for index in range(len(arguments)) if index not in self._weight_positions]
+        inputs = [arguments[index] for index in passed]
+        weights = [getattr(self, f"weight_{index}") for index in range(self._weight_count)]
+        if self._kept:
+            states = [passed.index(index) for index in self._kept]
+            results = torch.ops.neuron_tools.execute_states(
+                self.artifact, self.digest, weights, inputs, states, list(self._kept.values())
+            )
+        elif weights:
             results = torch.ops.neuron_tools.execute_with(self.artifact, self.digest, weights, inputs)
         else:
             results = torch.ops.neuron_tools.execute(self.artifact, self.digest, inputs)
@@ -222,42 +255,60 @@ def _mapped(neff: Neff) -> Mapped:
 class _TracedModel(torch.nn.Module):
     """The whole model: segments on the device, what is left on the CPU, results in the model's structure."""
 
-    def __init__(self, exported: ExportedModel, graph_module: fx.GraphModule, on_host: Sequence[int]) -> None:
+    def __init__(self, parts: _Parts, on_host: Sequence[int]) -> None:
         super().__init__()
-        self._graph_module = graph_module
+        exported = parts.exported
+        self._graph_module = parts.segmented.graph_module
         self._exported = (len(exported.weights), exported.output_count, exported.structure)
-        for index in on_host:
+        self._dropped = tuple(parts.states.results.values())
+        self._left = parts.states.left_to(self._graph_module.graph, exported.output_count)
+        for index in parts.states.results:
+            state = torch.nn.Parameter(exported.weights[index].clone(), requires_grad=False)
+            self.register_parameter(f"weight_{index}", state)
+        for index in set(on_host) - set(parts.states.results):
             self.register_buffer(f"weight_{index}", exported.weights[index])
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         weight_count, output_count, structure = self._exported
         weights = [getattr(self, f"weight_{index}", None) for index in range(weight_count)]
         flat = self._graph_module(*weights, *inputs)
-        return pytree.tree_unflatten(list(flat)[len(flat) - output_count :], structure)
+        results = list(flat)[len(flat) - output_count :]
+        for index, number in self._left.items():
+            getattr(self, f"weight_{index}").copy_(results[number])
+        whole = pytree.tree_unflatten(results, structure)
+        return without(whole, [results[number] for number in self._dropped]) if self._dropped else whole
 
 
 def _script(
-    exported: ExportedModel,
-    segmented: Segmented,
+    parts: _Parts,
     artifacts: dict[str, _Artifact],
     inputs: Sequence[torch.Tensor],
     weights_apart: bool,
 ) -> torch.jit.ScriptModule:
-    graph_module = segmented.graph_module
+    exported, graph_module = parts.exported, parts.segmented.graph_module
     nodes = [node for node in graph_module.graph.nodes if node.op == "call_module"]
-    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-    weights = placeholders[: len(exported.weights)]
+    weights = _placeholders(graph_module)[: len(exported.weights)]
+    inlined = [node for index, node in enumerate(weights) if index not in parts.states.results]
     results: dict[str, Sequence[torch.Tensor]] = {}
     for node in nodes:
-        positions = [index for index, argument in enumerate(node.args) if argument in weights]
+        positions = [index for index, argument in enumerate(node.args) if argument in inlined]
         single = _returns_one(getattr(graph_module, str(node.target)))
         passed = [exported.weights[weights.index(node.args[i])] for i in positions] if weights_apart else []
-        segment = _DeviceSegment(artifacts[node.target].neff, positions, single, passed)
+        kept = parts.states.kept_by(graph_module.graph, node, exported.output_count)
+        segment = _DeviceSegment(artifacts[node.target].neff, positions, single, passed, kept)
         setattr(graph_module, str(node.target), segment)
         results[segment.digest] = artifacts[node.target].results
     on_host = [i for i, node in enumerate(weights) if any(user.op != "call_module" for user in node.users)]
+    model = _TracedModel(parts, on_host)
     with operator.known_results(results):
-        return _as_script(_TracedModel(exported, graph_module, on_host), exported.name, inputs)
+        script = _as_script(model, exported.name, inputs)
+    for index in parts.states.results:
+        getattr(model, f"weight_{index}").copy_(exported.weights[index])
+    return script
+
+
+def _placeholders(graph_module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in graph_module.graph.nodes if node.op == "placeholder"]
 
 
 def _as_script(model: torch.nn.Module, name: str, inputs: Sequence[torch.Tensor]) -> torch.jit.ScriptModule:

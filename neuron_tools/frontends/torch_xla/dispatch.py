@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.device import native
-from neuron_tools.frontends.torch_xla import collectives, precision
+from neuron_tools.frontends.torch_xla import attention, collectives, precision
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
@@ -28,6 +28,7 @@ _TAKES_HOST_INDICES = {
     _aten._unsafe_index.Tensor, _aten._unsafe_index_put.default,
 }  # fmt: skip
 _COLLECTIVES = ("c10d", "_c10d_functional")
+_WHOLE = {_aten.scaled_dot_product_attention.default: attention.scaled_dot_product_attention}
 Leaves = list[Any]
 
 
@@ -42,6 +43,8 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     Raises:
         XlaError: Tensors of other devices are among the arguments.
     """
+    if _is_composite(func):  # in inference mode nothing above takes it apart
+        return _WHOLE.get(func, func.decompose)(*args, **kwargs)
     if func in _ALIASES:
         return XlaTensor(args[0].lazy, args[0].dtype)
     if func is _aten._to_copy.default:
@@ -146,6 +149,11 @@ def _refuse_others(func: Any, leaves: Leaves) -> None:
             f"{func.name()} got a tensor of shape {list(leaf.shape)} on {leaf.device} beside one on xla: "
             "move it with .to(xm.xla_device()) first."
         )
+
+
+@cache
+def _is_composite(func: Any) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 @cache

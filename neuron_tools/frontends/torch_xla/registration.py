@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from neuron_tools.frontends.torch_xla import device_module
+from neuron_tools.frontends.torch_xla import attention, device_module
 from neuron_tools.frontends.torch_xla.dispatch import dispatch, fallback
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
@@ -34,5 +34,6 @@ def register() -> None:
     named = torch.library.Library("aten", "IMPL")
     for name in _CALLED_BELOW_PYTHON:
         named.impl(name, partial(fallback, getattr(torch.ops.aten, name).default), "XLA")
+    named.impl("scaled_dot_product_attention", attention.scaled_dot_product_attention, "AutogradXLA")
     XlaTensor.dispatcher = staticmethod(dispatch)
     _registered.extend([library, named])

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.issue import refuse
 from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import active
-from neuron_tools.nki.values import Array, column, write
+from neuron_tools.nki.values import column, write
 
 VECTOR = "vector"
 SCALAR = "scalar"

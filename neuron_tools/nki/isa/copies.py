@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
@@ -18,7 +19,7 @@ from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Derived, Instruction, Operand
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.values import Array, cast, exact, single, write
+from neuron_tools.nki.values import cast, exact, single, write
 from neuron_tools.records.program import Engine, Memory, Opcode
 
 

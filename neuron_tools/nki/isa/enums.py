@@ -29,10 +29,14 @@ def as_member(kind: type[Member], value: Any) -> Member:
         ) from None
 
 
-class engine(Enum):
-    """Engines of a NeuronCore, as `engine=` arguments."""
+class _Option(Enum):
+    """What an argument of an instruction chooses among."""
 
     __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
+
+class engine(_Option):
+    """Engines of a NeuronCore, as `engine=` arguments."""
 
     tensor = 1
     vector = 2
@@ -57,10 +61,8 @@ _ENGINES = {
 }
 
 
-class reduce_cmd(Enum):
+class reduce_cmd(_Option):
     """What an instruction does with the engine's accumulation registers."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     idle = 0
     reset = 1
@@ -69,10 +71,8 @@ class reduce_cmd(Enum):
     load_reduce = 4
 
 
-class dge_mode(Enum):
+class dge_mode(_Option):
     """Who makes a DMA's descriptors: the runtime beforehand, software, or hardware."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     unknown = 0
     swdge = 1
@@ -80,19 +80,15 @@ class dge_mode(Enum):
     none = 3
 
 
-class oob_mode(Enum):
+class oob_mode(_Option):
     """What an indirect access does with an index out of bounds."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     error = 0
     skip = 1
 
 
-class matmul_perf_mode(Enum):
+class matmul_perf_mode(_Option):
     """Performance mode of a matmul: `double_row` takes two fp8 rows at a time."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     none = 0
     double_row = 1
@@ -101,10 +97,8 @@ class matmul_perf_mode(Enum):
     double_row_gen3 = 1
 
 
-class nc_version(Enum):
+class nc_version(_Option):
     """Generation of the NeuronCore: Trn1 and Inf2, Trn2, Trn3."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     gen2 = 2
     gen3 = 3
@@ -123,10 +117,8 @@ class nc_version(Enum):
         return self.value >= other.value
 
 
-class dma_engine(Enum):
+class dma_engine(_Option):
     """Which DMA moves data between the cores of a logical NeuronCore."""
-
-    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     dma = 0
     gpsimd_dma = 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
@@ -17,8 +18,6 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Flag, Memory, Opcode
-
-Array = npt.NDArray[Any]
 
 
 def ready() -> Tracer:
@@ -232,10 +231,7 @@ def shaped(values: Array, shape: tuple[int, ...]) -> Array:
     """Values in the shape of a tile with as many elements (or broadcast to it)."""
     if values.shape == shape:
         return values
-    size = 1
-    for extent in shape:
-        size *= extent
-    if values.size == size:
+    if values.size == math.prod(shape):
         return values.reshape(shape)
     if values.ndim < len(shape) and values.ndim and values.shape[0] == shape[0]:
         values = values.reshape(values.shape[:1] + (1,) * (len(shape) - values.ndim) + values.shape[1:])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.isa.enums import engine as engines
@@ -19,7 +20,7 @@ from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import PSUM, SBUF, Call, Derived, Instruction, Operand
 from neuron_tools.nki.microscaling import dequantized
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.values import Array, exact, single, write
+from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 

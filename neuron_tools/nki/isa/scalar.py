@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
 from neuron_tools.nki.isa.enums import engine as engines
@@ -19,7 +20,7 @@ from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar, apply
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.values import Array, column, fits_out, single, write
+from neuron_tools.nki.values import column, fits_out, single, write
 from neuron_tools.records.program import Engine, Flag, Opcode
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.operators import Operator
-from neuron_tools.nki.values import Array
 
 _CODES = {"add": 0, "subtract": 1, "multiply": 2, "maximum": 3, "minimum": 4}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.issue import (
     refuse,
@@ -11,7 +12,7 @@ from neuron_tools.nki.isa.issue import (
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.values import Array, single, write
+from neuron_tools.nki.values import single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Opcode
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
     open_engines,
@@ -16,7 +17,7 @@ from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.values import Array, column, exact, fits_out, single, write
+from neuron_tools.nki.values import column, exact, fits_out, single, write
 from neuron_tools.records.program import Engine, Opcode
 
 _AFFINE = ("add", "subtract", "multiply")

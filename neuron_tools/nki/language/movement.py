@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.nki import dtypes
+from neuron_tools.nki import dtypes, host_arrays
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.isa.copies import memset, tensor_copy
 from neuron_tools.nki.isa.dma import dma_copy, dma_transpose
@@ -175,7 +175,9 @@ def expand_dims(x: NkiTensor, axis: int | Sequence[int]) -> NkiTensor:
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:
-    """The tile as another type (older dialect)."""
+    """The tile, or the array outside kernels, as another type (older dialect)."""
+    if isinstance(input_data, (np.ndarray, np.generic)):
+        return host_arrays.static_cast(input_data, dtype)
     return copy(input_data, dtype) if isinstance(input_data, NkiTensor) else input_data
 
 

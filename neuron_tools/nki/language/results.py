@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Array
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.index import Mask, Rectangle
 from neuron_tools.nki.indexing import only_where, scattered_where
@@ -17,8 +18,6 @@ from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
-
-Array = npt.NDArray[Any]
 
 
 class Emission:

@@ -22,10 +22,13 @@ def make_body(trace: Tracer) -> Body:
     Raises:
         RaceError: Tiles that the kernel placed at one address are used at the same time.
     """
-    rows = np.ascontiguousarray(trace.row_table())
-    regions = np.ascontiguousarray(trace.region_table())
-    for region in (MemoryRegion.sbuf, MemoryRegion.psum):
-        check_placed(trace, [b for b in trace.buffers if b.region is region], rows, regions)
+    check_placed(trace)
+    return written_body(trace)
+
+
+def written_body(trace: Tracer) -> Body:
+    """The calls of a trace, as written, whatever tiles the kernel placed where."""
+    rows, regions = trace.row_table().copy(), trace.region_table().copy()
     buffers = trace.buffers
     return Body(
         core=trace.core, rows=rows, regions=regions, kinds=list(trace.kind_list), buffers=_columns(buffers),

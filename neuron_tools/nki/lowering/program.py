@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Table
 from neuron_tools.backend.allocate import NoPlaceError, Places
 from neuron_tools.backend.body import CONSTANT, INPUT, OUTPUT, SPILL, Body
 from neuron_tools.backend.kinds import READS, Kind, Step, Transfer
@@ -37,9 +38,6 @@ from neuron_tools.records.program import (
     empty_table,
 )
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
-
-Table = npt.NDArray[np.void]
-Ints = npt.NDArray[np.int64]
 
 QUEUES = 4
 """Rings of each use, taken in turn, so that one transfer's latency hides behind others."""

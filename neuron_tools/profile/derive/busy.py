@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.derive.intervals import IntervalUnion, Islands, merged
-from neuron_tools.profile.store.recorded import Ints, Numbering, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.recorded import Numbering, RecordedTables, TextCodes, integers
 
 DMA_ENGINE, CC_ENGINE, CC_CORES_ENGINE = "dma", "cc", "cc_cores"
 STATIC, SOFTWARE_DYNAMIC, HARDWARE_DYNAMIC = "static", "software_dynamic", "hardware_dynamic"

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.derive.busy import BusyTime
 from neuron_tools.profile.derive.interval_work import interval_work
 from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged
 from neuron_tools.profile.derive.layers import LayerTree, layer_tree
 from neuron_tools.profile.derive.peaks import Peaks
-from neuron_tools.profile.store.recorded import Ints, RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 MAX_INTERVALS = 500
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")

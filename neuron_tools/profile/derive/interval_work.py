@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.derive.intervals import Islands
 from neuron_tools.profile.derive.layers import LayerTree
 from neuron_tools.profile.derive.peaks import Peaks
-from neuron_tools.profile.store.recorded import Ints, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.recorded import RecordedTables, TextCodes, integers
 
-Floats = npt.NDArray[np.float64]
 ELEMENTS, TRANSPOSED, FLOPS, USEFUL_FLOPS, HBM_BYTES = range(5)
 _INSTRUCTION_COLUMNS = ("tensor_elements", "tensor_elements_transpose", "raw_flops", "flops_transpose")
 _DIGITS = 6

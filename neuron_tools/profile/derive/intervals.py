@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from neuron_tools.arrays import Ints, Mask
+
 _LARGEST = 1 << 62
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.json_text import (
     JsonList,
@@ -29,7 +30,7 @@ from neuron_tools.profile.export.json_text import (
 )
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource
-from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track, TrackKind
+from neuron_tools.profile.export.timeline import SliceEvents, Slices, Track, TrackKind
 from neuron_tools.profile.export.timeline_file import export_timeline
 from neuron_tools.profile.export.tracks import LARGEST_LINUX_PID
 
@@ -104,7 +105,7 @@ class ChromeSink:
         order = np.argsort(np.concatenate(rows), kind="stable")
         self._events.write(pa.concat_arrays(texts).take(pa.array(order)))
 
-    def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
+    def add_counter(self, track: Track, time_ns: Ints, values: npt.NDArray[np.float64]) -> None:
         """Writes counter events ("C")."""
         label = json.dumps(track.unit or "value")
         head = f'{{"ph":"C","pid":{_process_number(track)},"name":{json.dumps(track.name)},"ts":'
@@ -133,7 +134,7 @@ def _complete_events(slices: Slices, threads: pa.Array) -> pa.Array:
     )
 
 
-def _flow_events(phase: str, threads: pa.Array, time_ns: Int64Array, lists: pa.Array) -> pa.Array:
+def _flow_events(phase: str, threads: pa.Array, time_ns: Ints, lists: pa.Array) -> pa.Array:
     # Readers take the text for a hexadecimal number of 64 bits.
     numbers = pa.array([f"{number:#x}" for number in lists.flatten().to_pylist()], pa.string())
     head = f'{{"ph":{phase},"cat":"dependency","name":"dependency",'

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.interning import Interned, intern_locations, intern_texts
 from neuron_tools.profile.export.json_annotations import JsonAnnotations
@@ -19,7 +20,7 @@ from neuron_tools.profile.export.slice_kernel import (
     FLOW_BYTES,
     encode_events,
 )
-from neuron_tools.profile.export.timeline import TEXTS, Int64Array, SliceEvents, Slices
+from neuron_tools.profile.export.timeline import TEXTS, SliceEvents, Slices
 
 LARGEST_CHUNK_BYTES = 1 << 23
 SEQUENCE_ID = protos.TracePacket.DESCRIPTOR.fields_by_name["trusted_packet_sequence_id"].number
@@ -30,7 +31,7 @@ NAME_IID, TEXT_IID = _ANNOTATION["name_iid"].number, _ANNOTATION["string_value_i
 INT, DOUBLE = _ANNOTATION["int_value"].number, _ANNOTATION["double_value"].number
 
 Flags = npt.NDArray[np.bool_]
-_NO_NUMBERS: Int64Array = np.zeros(0, np.int64)
+_NO_NUMBERS: Ints = np.zeros(0, np.int64)
 _NO_FLOWS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 _NO_BYTES: npt.NDArray[np.uint8] = np.frombuffer(b"", np.uint8)
 
@@ -48,7 +49,7 @@ class Annotations:
 
     heads: tuple[bytes, ...]
     is_wide: tuple[bool, ...]
-    values: Int64Array
+    values: Ints
     present: Flags
 
     def head_table(self) -> npt.NDArray[np.uint8]:
@@ -58,7 +59,7 @@ class Annotations:
         table = np.frombuffer(padded, np.uint8).reshape(len(self.heads), width)
         return np.array(table, np.uint8)
 
-    def head_lengths(self) -> Int64Array:
+    def head_lengths(self) -> Ints:
         """Length of each head, negative where values are doubles; int64, shape (arguments,)."""
         pairs = zip(self.heads, self.is_wide, strict=True)
         return np.array([-len(head) if wide else len(head) for head, wide in pairs], np.int64)
@@ -77,10 +78,10 @@ class EventColumns:
     """
 
     interned: bytes
-    iids: tuple[Int64Array, Int64Array, Int64Array]
+    iids: tuple[Ints, Ints, Ints]
     annotations: Annotations
     further: JsonAnnotations | None
-    flows: tuple[tuple[Int64Array, npt.NDArray[np.uint64]], ...]
+    flows: tuple[tuple[Ints, npt.NDArray[np.uint64]], ...]
 
     @classmethod
     def of(cls, slices: Slices) -> EventColumns:
@@ -103,9 +104,7 @@ class EventColumns:
             tuple(_flow_lists(column) for column in (slices.flow_out, slices.flow_in)),
         )
 
-    def packets(
-        self, sequence: int, events: SliceEvents, track_uid: Int64Array
-    ) -> Iterator[npt.NDArray[np.uint8]]:
+    def packets(self, sequence: int, events: SliceEvents, track_uid: Ints) -> Iterator[npt.NDArray[np.uint8]]:
         """The packets of events, on the tracks of the given numbers, some at a time."""
         fixed = np.frombuffer(
             wire.tag(SEQUENCE_ID, wire.VARINT)
@@ -128,7 +127,7 @@ class EventColumns:
             )  # fmt: skip
             yield out[:filled]
 
-    def _most_bytes(self, row: Int64Array) -> Int64Array:
+    def _most_bytes(self, row: Ints) -> Ints:
         """Bytes that the packet of each event takes at most."""
         begins = np.flatnonzero(row >= 0)
         rows = row[begins]
@@ -142,11 +141,11 @@ class EventColumns:
         return most
 
 
-def _iids(interned: Interned | None) -> Int64Array:
+def _iids(interned: Interned | None) -> Ints:
     return _NO_NUMBERS if interned is None else interned.iid
 
 
-def _chunks(room: Int64Array) -> Iterator[slice]:
+def _chunks(room: Ints) -> Iterator[slice]:
     """Stretches of events that together need a bounded room, or single ones that need more."""
     ends = np.cumsum(room)
     first = 0
@@ -157,7 +156,7 @@ def _chunks(room: Int64Array) -> Iterator[slice]:
         first = max(last, first + 1)
 
 
-def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array], int]:
+def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Ints], int]:
     """Definitions of the texts of textual arguments, each argument's numbers by label, the next number."""
     definitions, iids, first = b"", {}, 1
     for label, column in slices.arguments.items():
@@ -169,7 +168,7 @@ def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array]
     return definitions, iids, first
 
 
-def _annotations(slices: Slices, label_iid: Int64Array, text_iids: dict[str, Int64Array]) -> Annotations:
+def _annotations(slices: Slices, label_iid: Ints, text_iids: dict[str, Ints]) -> Annotations:
     values = np.empty((len(slices.arguments), len(slices)), np.int64)
     present = np.empty((len(slices.arguments), len(slices)), np.bool_)
     heads, is_wide = [], []
@@ -190,7 +189,7 @@ def _annotations(slices: Slices, label_iid: Int64Array, text_iids: dict[str, Int
     return Annotations(tuple(heads), tuple(is_wide), values, present)
 
 
-def _flow_lists(column: pa.Array | None) -> tuple[Int64Array, npt.NDArray[np.uint64]]:
+def _flow_lists(column: pa.Array | None) -> tuple[Ints, npt.NDArray[np.uint64]]:
     """Offsets (rows + 1) and values of a list column, a null being an empty list; empty arrays for None."""
     if column is None:
         return _NO_NUMBERS, _NO_FLOWS

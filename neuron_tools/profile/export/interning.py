@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export import wire
-from neuron_tools.profile.export.timeline import Int64Array, Slices
+from neuron_tools.profile.export.timeline import Slices
+from neuron_tools.profile.perfetto_fields import field_number
+from neuron_tools.profile.store.recorded import text_codes
 
 IID = 1
 """Field number of `iid`, and of the text beside it (2), in every message of InternedData used here."""
 TEXT = 2
-LINE_NUMBER = protos.SourceLocation.DESCRIPTOR.fields_by_name["line_number"].number
+LINE_NUMBER = field_number("SourceLocation", "line_number")
 LARGEST_RECTANGLE_BYTES = 1 << 22
 
 
@@ -30,13 +32,13 @@ class Interned:
     """
 
     message: bytes
-    iid: Int64Array
+    iid: Ints
     count: int
 
 
 def intern_texts(field: str, column: pa.DictionaryArray, first_iid: int = 1) -> Interned:
     """Interns texts into the InternedData field of that name, with numbers from `first_iid` on."""
-    codes, used = _compact(_codes(column), len(column.dictionary))
+    codes, used = _compact(text_codes(column), len(column.dictionary))
     texts = column.dictionary.take(pa.array(used))
     iid = np.where(codes < 0, 0, codes + first_iid)
     return Interned(_definitions(field, texts, first_iid), iid, len(used))
@@ -46,7 +48,7 @@ def intern_locations(slices: Slices) -> Interned | None:
     """Interns the source lines of a batch; None where no slice has one."""
     if slices.source_file is None:
         return None
-    files = _codes(slices.source_file)
+    files = text_codes(slices.source_file)
     line = np.zeros(len(slices), np.int64)
     if slices.source_line is not None:
         line = np.clip(slices.source_line.fill_null(0).to_numpy(zero_copy_only=False), 0, 0x7FFFFFFF)
@@ -57,13 +59,7 @@ def intern_locations(slices: Slices) -> Interned | None:
     return Interned(message, place.reshape(-1) + 1 - (len(pairs) - len(known)), len(known))
 
 
-def _codes(column: pa.DictionaryArray) -> Int64Array:
-    """Index into the dictionary of each row; -1 = null."""
-    codes: Int64Array = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
-def _compact(codes: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
+def _compact(codes: Ints, count: int) -> tuple[Ints, Ints]:
     """Codes renumbered without gaps, and the old code of each new one: a part uses part of a dictionary."""
     is_used = np.zeros(count, np.bool_)
     is_used[codes[codes >= 0]] = True
@@ -74,9 +70,9 @@ def _compact(codes: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
     return renumbered[codes], used
 
 
-def _definitions(field: str, texts: pa.Array, first_iid: int, lines: Int64Array | None = None) -> bytes:
+def _definitions(field: str, texts: pa.Array, first_iid: int, lines: Ints | None = None) -> bytes:
     """Definitions of texts without nulls, numbered from `first_iid`; with lines, of source locations."""
-    number = protos.InternedData.DESCRIPTOR.fields_by_name[field].number
+    number = field_number("InternedData", field)
     offsets, data = text_buffers(texts)
     lengths = np.diff(offsets)
     parts = []
@@ -94,14 +90,14 @@ def _definitions(field: str, texts: pa.Array, first_iid: int, lines: Int64Array 
     return b"".join(parts)
 
 
-def _rows_that_fit(lengths: Int64Array) -> int:
+def _rows_that_fit(lengths: Ints) -> int:
     """How many rows, at least one, make a rectangle of bounded size."""
     widest = np.maximum.accumulate(lengths)
     too_large = widest * np.arange(1, len(lengths) + 1) > LARGEST_RECTANGLE_BYTES
     return max(1, int(np.argmax(too_large))) if too_large.any() else len(lengths)
 
 
-def text_buffers(texts: pa.Array) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
+def text_buffers(texts: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """Offsets (rows + 1) and UTF-8 bytes of a string array without nulls."""
     _, offsets, data = texts.cast(pa.string()).buffers()
     if not len(texts):

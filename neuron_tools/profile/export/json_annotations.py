@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.interning import intern_texts, text_buffers
-from neuron_tools.profile.export.timeline import Int64Array
 from neuron_tools.profile.importers.json_rows import Members, members_of_texts
+from neuron_tools.profile.perfetto_fields import field_number
 
-
-def _number(field: str) -> int:
-    number: int = protos.DebugAnnotation.DESCRIPTOR.fields_by_name[field].number
-    return number
-
-
-ANNOTATIONS = protos.TrackEvent.DESCRIPTOR.fields_by_name["debug_annotations"].number
+_number = partial(field_number, "DebugAnnotation")
+ANNOTATIONS = field_number("TrackEvent", "debug_annotations")
 NAME_IID, TEXT_IID, JSON = _number("name_iid"), _number("string_value_iid"), _number("legacy_json_value")
 INT, DOUBLE, BOOL = _number("int_value"), _number("double_value"), _number("bool_value")
 LARGEST_RECTANGLE_BYTES = 1 << 22
@@ -37,7 +33,7 @@ class JsonAnnotations:
     """
 
     interned: bytes
-    offsets: Int64Array
+    offsets: Ints
     content: npt.NDArray[np.uint8]
 
     @classmethod
@@ -60,17 +56,17 @@ class JsonAnnotations:
         content = np.frombuffer(b"".join(parts), np.uint8)
         return cls(names.message + texts.message, total[edges].astype(np.int64), content)
 
-    def widths(self, rows: Int64Array) -> Int64Array:
+    def widths(self, rows: Ints) -> Ints:
         """Bytes of the annotations of some rows."""
-        widths: Int64Array = np.diff(self.offsets)[rows]
+        widths: Ints = np.diff(self.offsets)[rows]
         return widths
 
-    def fields(self) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
+    def fields(self) -> tuple[Ints, npt.NDArray[np.uint8]]:
         """Where each row's annotations begin, and their bytes."""
         return self.offsets, self.content
 
 
-def _messages(members: Members, name_iid: Int64Array, text_iid: Int64Array) -> wire.Cells:
+def _messages(members: Members, name_iid: Ints, text_iid: Ints) -> wire.Cells:
     whole, is_whole = members.integers()
     numbers = members.numbers()
     is_number = numbers.is_valid().to_numpy(zero_copy_only=False) & ~is_whole
@@ -89,7 +85,7 @@ def _messages(members: Members, name_iid: Int64Array, text_iid: Int64Array) -> w
     return wire.message_field(ANNOTATIONS, annotation)
 
 
-def _bounded(members: Members) -> list[Int64Array]:
+def _bounded(members: Members) -> list[Ints]:
     """Consecutive members in pieces whose widest value times their number is bounded."""
     widths = members.widths()
     pieces, first = [], 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Int64Array = npt.NDArray[np.int64]
+from neuron_tools.arrays import Ints
 
 
 class NestedLanes:
@@ -20,7 +20,7 @@ class NestedLanes:
     def __init__(self) -> None:
         self._open_ends: list[list[int]] = [[]]
 
-    def assign(self, start_ns: Int64Array, end_ns: Int64Array) -> npt.NDArray[np.int32]:
+    def assign(self, start_ns: Ints, end_ns: Ints) -> npt.NDArray[np.int32]:
         """Lane of each span; spans ordered by start ascending, then end descending.
 
         Returns:
@@ -50,7 +50,7 @@ class NestedLanes:
         return len(self._open_ends) - 1
 
 
-def nested_event_order(start_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
+def nested_event_order(start_ns: Ints, end_ns: Ints) -> Ints:
     """The order in which begins and ends of properly nested spans come in time.
 
     At one instant: first ends, innermost first; then begins, outermost first; a span of no length ends
@@ -71,7 +71,7 @@ def nested_event_order(start_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
     return np.lexsort((rank, is_begin_like, time))
 
 
-def _nests(start_ns: Int64Array, end_ns: Int64Array) -> bool:
+def _nests(start_ns: Ints, end_ns: Ints) -> bool:
     """Whether no two spans overlap without one containing the other."""
     count = len(start_ns)
     order = nested_event_order(start_ns, end_ns)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_tools.profile.export.timeline import TEXTS, Int64Array, Slices
+from neuron_tools.arrays import Ints
+from neuron_tools.profile.export.timeline import TEXTS, Slices
 from neuron_tools.profile.timeline.depths import DepthAssigner
 
 BACKWARD_SEGMENT = "backward"
@@ -68,7 +69,7 @@ class ModuleSpans:
 
 
 def enclosing_modules(
-    start_ns: Int64Array, end_ns: Int64Array, codes: npt.NDArray[np.int64], paths: list[Path]
+    start_ns: Ints, end_ns: Ints, codes: npt.NDArray[np.int64], paths: list[Path]
 ) -> list[Module]:
     """Modules of operations that do not overlap, shape (operations,) each; `codes` index `paths`."""
     modules: list[Module] = []
@@ -102,9 +103,7 @@ def _paths(layer: pa.Array, backward: npt.NDArray[np.bool_]) -> tuple[npt.NDArra
     return codes + np.where(backward, len(segments), 0), paths
 
 
-def _together(
-    modules: list[Module], operations: Slices, depth: npt.NDArray[np.int64]
-) -> tuple[Slices, Int64Array]:
+def _together(modules: list[Module], operations: Slices, depth: npt.NDArray[np.int64]) -> tuple[Slices, Ints]:
     """Modules and operations as one batch, outer before inner, and the order that this put them in."""
     start = np.concatenate([np.array([m.start_ns for m in modules], np.int64), operations.start_ns])
     end = np.concatenate([np.array([m.end_ns for m in modules], np.int64), operations.end_ns])

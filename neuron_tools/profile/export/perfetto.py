@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export.event_columns import EventColumns
 from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.perfetto_packets import (
@@ -25,7 +26,7 @@ from neuron_tools.profile.export.perfetto_packets import (
 )
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource
-from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track
+from neuron_tools.profile.export.timeline import SliceEvents, Slices, Track
 from neuron_tools.profile.export.timeline_file import export_timeline
 from neuron_tools.profile.export.writing_thread import Buffer, WritingThread
 
@@ -63,7 +64,7 @@ class PerfettoSink:
         lanes = list(lanes)
         self._thread.write(lambda: _slice_packets(lanes, slices, events))
 
-    def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
+    def add_counter(self, track: Track, time_ns: Ints, values: npt.NDArray[np.float64]) -> None:
         """Writes one batch of samples."""
         self._thread.write(lambda: [state_packet(track, b""), counter_packets(track, time_ns, values)])
 

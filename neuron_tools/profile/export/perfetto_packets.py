@@ -6,25 +6,21 @@ import numpy as np
 import numpy.typing as npt
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export import wire
-from neuron_tools.profile.export.timeline import Int64Array, Track, TrackKind
+from neuron_tools.profile.export.timeline import Track, TrackKind
 from neuron_tools.profile.export.wire import Cells
+from neuron_tools.profile.perfetto_fields import field_number
 
-
-def _number(message: str, field: str) -> int:
-    number: int = getattr(protos, message).DESCRIPTOR.fields_by_name[field].number
-    return number
-
-
-TRACE_PACKET = _number("Trace", "packet")
-TIMESTAMP = _number("TracePacket", "timestamp")
-SEQUENCE_ID = _number("TracePacket", "trusted_packet_sequence_id")
-SEQUENCE_FLAGS = _number("TracePacket", "sequence_flags")
-TRACK_EVENT = _number("TracePacket", "track_event")
-INTERNED_DATA = _number("TracePacket", "interned_data")
-EVENT_TYPE = _number("TrackEvent", "type")
-TRACK_UUID = _number("TrackEvent", "track_uuid")
-DOUBLE_COUNTER_VALUE = _number("TrackEvent", "double_counter_value")
+TRACE_PACKET = field_number("Trace", "packet")
+TIMESTAMP = field_number("TracePacket", "timestamp")
+SEQUENCE_ID = field_number("TracePacket", "trusted_packet_sequence_id")
+SEQUENCE_FLAGS = field_number("TracePacket", "sequence_flags")
+TRACK_EVENT = field_number("TracePacket", "track_event")
+INTERNED_DATA = field_number("TracePacket", "interned_data")
+EVENT_TYPE = field_number("TrackEvent", "type")
+TRACK_UUID = field_number("TrackEvent", "track_uuid")
+DOUBLE_COUNTER_VALUE = field_number("TrackEvent", "double_counter_value")
 STATE_CLEARED = protos.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 NEEDS_STATE = protos.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
 
@@ -67,7 +63,7 @@ def state_packet(track: Track, interned: bytes) -> bytes:
     return _framed(head)
 
 
-def counter_packets(track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> bytes:
+def counter_packets(track: Track, time_ns: Ints, values: npt.NDArray[np.float64]) -> bytes:
     """One packet a sample, shape (samples,) each."""
     event = wire.joined(
         _event_head(protos.TrackEvent.TYPE_COUNTER, np.full(len(time_ns), track.uid)),
@@ -76,7 +72,7 @@ def counter_packets(track: Track, time_ns: Int64Array, values: npt.NDArray[np.fl
     return _packets(track, time_ns, event).pack()
 
 
-def _event_head(event_type: int, uid: Int64Array) -> Cells:
+def _event_head(event_type: int, uid: Ints) -> Cells:
     head = wire.tag(EVENT_TYPE, wire.VARINT) + wire.varint_bytes(event_type)
     if len(uid) and bool(np.all(uid == uid[0])):
         content = head + wire.tag(TRACK_UUID, wire.VARINT) + wire.varint_bytes(int(uid[0]))
@@ -84,7 +80,7 @@ def _event_head(event_type: int, uid: Int64Array) -> Cells:
     return wire.joined(wire.constant(head, len(uid)), wire.number_field(TRACK_UUID, uid))
 
 
-def _packets(track: Track, time_ns: Int64Array, event: Cells) -> Cells:
+def _packets(track: Track, time_ns: Ints, event: Cells) -> Cells:
     """Whole packets around track events."""
     sequence = (
         wire.tag(SEQUENCE_ID, wire.VARINT)

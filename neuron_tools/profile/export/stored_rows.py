@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export.source import Tables
-from neuron_tools.profile.export.timeline import Int64Array
 from neuron_tools.profile.export.timeline_queries import flow_query, has_flows
 from neuron_tools.profile.export.timeline_sources import END, START, Place, SpanSource
 from neuron_tools.profile.timeline.scan import EMPTY_TEXT, changes, integers, track_order
@@ -69,7 +69,7 @@ def stored_rows(
 class _Edges:
     """One end of all flows of a table: ids of rows, ascending, and the flows' numbers."""
 
-    ids: Int64Array
+    ids: Ints
     numbers: npt.NDArray[np.uint64]
 
     @classmethod
@@ -81,7 +81,7 @@ class _Edges:
         edges = pa.Table.from_batches(found)
         return cls(edges.column("id").to_numpy(), edges.column("number").to_numpy())
 
-    def lists(self, ids: Int64Array) -> pa.Array:
+    def lists(self, ids: Ints) -> pa.Array:
         """The flows of rows."""
         if not len(self.ids):
             return pa.nulls(len(ids), pa.list_(pa.uint64()))

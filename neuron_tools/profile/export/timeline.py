@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Int64Array = npt.NDArray[np.int64]
+from neuron_tools.arrays import Ints
+
 END_OF_SLICE = -1
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 
@@ -76,8 +77,8 @@ class Slices:
         flow_out, flow_in: Lists of uint64 flow numbers that start and end here; None = no flows.
     """
 
-    start_ns: Int64Array
-    end_ns: Int64Array
+    start_ns: Ints
+    end_ns: Ints
     name: pa.Array
     arguments: Mapping[str, pa.Array] = field(default_factory=dict)
     source_file: pa.Array | None = None
@@ -95,7 +96,7 @@ class Slices:
         """No spans at all."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), pa.array([], TEXTS))
 
-    def take(self, rows: Int64Array) -> Slices:
+    def take(self, rows: Ints) -> Slices:
         """The given rows, in the given order."""
         index = pa.array(rows)
         optional = (
@@ -122,8 +123,8 @@ class SliceEvents:
         lane: int32, shape (events,): index into the track's lanes.
     """
 
-    time_ns: Int64Array
-    row: Int64Array
+    time_ns: Ints
+    row: Ints
     lane: npt.NDArray[np.int32]
 
 
@@ -138,6 +139,6 @@ class TimelineSink(Protocol):
         """Adds slices to the lanes of a track (THREAD or SLICES); a lane's batches come in order of time."""
         ...
 
-    def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
+    def add_counter(self, track: Track, time_ns: Ints, values: npt.NDArray[np.float64]) -> None:
         """Adds samples to a COUNTER track; batches come in order of time."""
         ...

@@ -12,19 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.export.lanes import NestedLanes, nested_event_order
 from neuron_tools.profile.export.modules import ModuleSpans
 from neuron_tools.profile.export.report import Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables, ahead
 from neuron_tools.profile.export.stored_rows import StoredSource, can_be_read_as_stored, stored_rows
-from neuron_tools.profile.export.timeline import (
-    END_OF_SLICE,
-    Int64Array,
-    SliceEvents,
-    Slices,
-    TimelineSink,
-    Track,
-)
+from neuron_tools.profile.export.timeline import END_OF_SLICE, SliceEvents, Slices, TimelineSink, Track
 from neuron_tools.profile.export.timeline_queries import counter_query, span_query
 from neuron_tools.profile.export.timeline_sources import (
     COUNTER_SOURCES,
@@ -36,6 +30,7 @@ from neuron_tools.profile.export.timeline_sources import (
     SpanSource,
 )
 from neuron_tools.profile.export.tracks import TrackTree, process_names, trace_tracks
+from neuron_tools.profile.store.recorded import text_codes
 from neuron_tools.profile.timeline.depths import DepthAssigner
 
 
@@ -87,18 +82,16 @@ class _OpenTrack:
     lanes: DepthAssigner | NestedLanes
     modules: ModuleSpans
     tracks: list[Track] = field(default_factory=list)
-    open_ends: dict[int, Int64Array] = field(default_factory=dict)
+    open_ends: dict[int, Ints] = field(default_factory=dict)
 
-    def events(self, nested: bool, start_ns: Int64Array, end_ns: Int64Array) -> SliceEvents:
+    def events(self, nested: bool, start_ns: Ints, end_ns: Ints) -> SliceEvents:
         """Begins and ends of further spans, in order of start, on the track's lanes."""
         lanes = self.lanes.assign(start_ns, end_ns)
         return (
             self.nested_events(start_ns, end_ns, lanes) if nested else _flat_events(start_ns, end_ns, lanes)
         )
 
-    def nested_events(
-        self, start_ns: Int64Array, end_ns: Int64Array, lanes: npt.NDArray[np.int32]
-    ) -> SliceEvents:
+    def nested_events(self, start_ns: Ints, end_ns: Ints, lanes: npt.NDArray[np.int32]) -> SliceEvents:
         """Events of nested slices, lane after lane."""
         parts = []
         for lane in np.unique(lanes).tolist():
@@ -225,9 +218,7 @@ def _open_track(source: SpanSource, key: tuple[int, int, str]) -> _OpenTrack:
     return _OpenTrack(key, lanes, ModuleSpans())
 
 
-def nested_events(
-    start_ns: Int64Array, end_ns: Int64Array, open_ends: Int64Array
-) -> tuple[Int64Array, Int64Array, Int64Array]:
+def nested_events(start_ns: Ints, end_ns: Ints, open_ends: Ints) -> tuple[Ints, Ints, Ints]:
     """Begins and ends of properly nested spans up to the last begin, and the ends that are still to come.
 
     Args:
@@ -265,7 +256,7 @@ def _rows(source: SpanSource, tables: Tables, *, flows: bool) -> Iterator[pa.Rec
     yield from ahead(batch for query in queries for batch in tables.batches(query))
 
 
-def _flat_events(start_ns: Int64Array, end_ns: Int64Array, lanes: npt.NDArray[np.int32]) -> SliceEvents:
+def _flat_events(start_ns: Ints, end_ns: Ints, lanes: npt.NDArray[np.int32]) -> SliceEvents:
     time = np.column_stack([start_ns, end_ns]).reshape(-1)
     row = np.full(2 * len(start_ns), END_OF_SLICE)
     row[::2] = np.arange(len(start_ns))
@@ -275,7 +266,7 @@ def _flat_events(start_ns: Int64Array, end_ns: Int64Array, lanes: npt.NDArray[np
 def _runs(batch: pa.RecordBatch) -> list[_Run]:
     place = _int_columns(batch, "process_idx", "place_idx")
     track = batch.column("track").dictionary_encode()
-    codes = track.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = text_codes(track)
     runs = []
     for first, last in _equal_stretches(np.column_stack([place, codes])):
         process_idx, place_idx = place[first].tolist()

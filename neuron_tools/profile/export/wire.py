@@ -14,17 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Bytes, Ints
 from neuron_tools.profile.export.wire_kernel import encode_varints, put_constant, put_rows
 
 VARINT = 0
 FIXED64 = 1
 LENGTH_DELIMITED = 2
 
-Int64Array = npt.NDArray[np.int64]
-UInt8Array = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
-ALL_PRESENT: BoolArray = np.zeros(0, np.bool_)
-ALL_BYTES: Int64Array = np.zeros(0, np.int64)
+ALL_PRESENT: Bools = np.zeros(0, np.bool_)
+ALL_BYTES: Ints = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +35,9 @@ class Piece:
         present: bool, shape (rows,): rows that have the piece at all; None = all.
     """
 
-    data: UInt8Array
-    lengths: Int64Array | None = None
-    present: BoolArray | None = None
+    data: Bytes
+    lengths: Ints | None = None
+    present: Bools | None = None
 
     @property
     def width(self) -> int:
@@ -50,12 +48,12 @@ class Piece:
         """Whether all rows have the same bytes, where they have them."""
         return self.data.ndim == 1 and self.lengths is None
 
-    def row_lengths(self) -> Int64Array | int:
+    def row_lengths(self) -> Ints | int:
         """Bytes of each row; one number where all are equal."""
-        lengths: Int64Array | int = self.width if self.lengths is None else self.lengths
+        lengths: Ints | int = self.width if self.lengths is None else self.lengths
         return lengths if self.present is None else lengths * self.present
 
-    def put(self, out: UInt8Array, places: Int64Array) -> None:
+    def put(self, out: Bytes, places: Ints) -> None:
         """Copies each row's bytes to its place in `out`, and moves the places behind them."""
         present = ALL_PRESENT if self.present is None else self.present
         if self.data.ndim == 1 and self.lengths is None:
@@ -73,11 +71,11 @@ class Cells:
     rows: int
     pieces: tuple[Piece, ...]
 
-    def lengths(self) -> Int64Array | int:
+    def lengths(self) -> Ints | int:
         """Bytes of each row; one number where all are equal."""
         return sum((piece.row_lengths() for piece in self.pieces), start=0)
 
-    def where(self, present: BoolArray) -> Cells:
+    def where(self, present: Bools) -> Cells:
         """The same, left out in the rows where `present`, shape (rows,), is False."""
         if present.all():
             return self
@@ -87,11 +85,11 @@ class Cells:
         )
         return Cells(self.rows, tuple(limited))
 
-    def row_lengths(self) -> Int64Array:
+    def row_lengths(self) -> Ints:
         """Bytes of each row, int64, shape (rows,)."""
         return np.broadcast_to(np.asarray(self.lengths(), np.int64), (self.rows,)).astype(np.int64)
 
-    def put(self, out: UInt8Array, places: Int64Array) -> None:
+    def put(self, out: Bytes, places: Ints) -> None:
         """Copies each row to its place in `out`; `places`, int64, shape (rows,), is used up."""
         for piece in self.pieces:
             piece.put(out, places)
@@ -142,7 +140,7 @@ def fixed64(values: npt.ArrayLike) -> Cells:
     return Cells(len(data), (Piece(data),))
 
 
-def texts(offsets: Int64Array, data: UInt8Array) -> Cells:
+def texts(offsets: Ints, data: Bytes) -> Cells:
     """Strings of differing length: row i is data[offsets[i]:offsets[i + 1]]; width is the longest one's."""
     lengths = np.diff(offsets)
     width = int(lengths.max()) if len(lengths) else 0

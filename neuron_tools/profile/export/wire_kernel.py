@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Bytes, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-UInt8Array = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @compiled
-def encode_varints(values: npt.NDArray[np.uint64], data: UInt8Array, lengths: Int64Array) -> None:
+def encode_varints(values: npt.NDArray[np.uint64], data: Bytes, lengths: Ints) -> None:
     """Base-128 numbers; `data`, uint8, shape (rows, width), is wide enough for the largest."""
     for row in range(len(values)):
         rest = values[row]
@@ -27,7 +24,7 @@ def encode_varints(values: npt.NDArray[np.uint64], data: UInt8Array, lengths: In
 
 
 @compiled
-def put_constant(out: UInt8Array, places: Int64Array, data: UInt8Array, present: BoolArray) -> None:
+def put_constant(out: Bytes, places: Ints, data: Bytes, present: Bools) -> None:
     """Copies the same bytes to each row's place in `out`, and moves the places behind them.
 
     Args:
@@ -44,9 +41,7 @@ def put_constant(out: UInt8Array, places: Int64Array, data: UInt8Array, present:
 
 
 @compiled
-def put_rows(
-    out: UInt8Array, places: Int64Array, data: UInt8Array, lengths: Int64Array, present: BoolArray
-) -> None:
+def put_rows(out: Bytes, places: Ints, data: Bytes, lengths: Ints, present: Bools) -> None:
     """Copies each row's bytes to its place in `out`, and moves the places behind them.
 
     Args:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.json_columns import objects_of_columns
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
@@ -273,7 +273,7 @@ def _connections(column: pa.Array) -> pa.Array:
     return pc.if_else(is_none, pa.scalar(None, pa.int64()), column)
 
 
-def _small(numbers: pa.Array, otherwise: int) -> Int64Array:
+def _small(numbers: pa.Array, otherwise: int) -> Ints:
     """Numbers of devices, streams or groups; another where a row has none that is sensible."""
-    values: Int64Array = numbers.fill_null(-1).to_numpy(zero_copy_only=False)
+    values: Ints = numbers.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.where((values >= 0) & (values < 1 << 32), values, otherwise)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.lanes import Lanes
 from neuron_tools.profile.importers.recording import LANE
 
@@ -69,7 +69,7 @@ class CallStacks:
                 return
         self.mismatched += 1
 
-    def finish(self, time_ns: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def finish(self, time_ns: int) -> tuple[Ints, Ints, Ints]:
         """Close all.
 
         Returns:
@@ -89,7 +89,7 @@ class CallStacks:
             self._ends.append(max(start, time_ns))
 
 
-def calls_of_samples(stacks: Sequence[Sequence[int]], edges_ns: Int64Array) -> CallStacks:
+def calls_of_samples(stacks: Sequence[Sequence[int]], edges_ns: Ints) -> CallStacks:
     """Calls of stacks that stand one after the other.
 
     Args:
@@ -104,9 +104,7 @@ def calls_of_samples(stacks: Sequence[Sequence[int]], edges_ns: Int64Array) -> C
     return calls
 
 
-def stage_calls(
-    lanes: Lanes, lane: int, frames: Sequence[Frame], calls: tuple[Int64Array, Int64Array, Int64Array]
-) -> None:
+def stage_calls(lanes: Lanes, lane: int, frames: Sequence[Frame], calls: tuple[Ints, Ints, Ints]) -> None:
     """Stage calls on the lane of a thread."""
     numbers, starts, ends = calls
     chosen = pa.array(numbers)

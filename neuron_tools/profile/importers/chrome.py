@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuron_tools.profile.importers.chrome_trace import ChromeReader
+from neuron_tools.profile.importers.chrome_trace import read_events
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.head import Head
-from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.recording import Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
@@ -30,10 +29,7 @@ def recognise(head: Head) -> bool:
 
 def read(file: TraceFile, recording: Recording) -> None:
     """Stages the trace."""
-    document = JsonDocument(file)
-    ChromeReader(recording, ChromeDialect()).read(document)
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    read_events(file, recording, ChromeDialect())
 
 
 class ChromeDialect(Dialect):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import LANE, Recording
 from neuron_tools.profile.importers.span_pairs import enclosing_spans
+from neuron_tools.profile.importers.spans import stage_flows
 
 _START, _STEP, _END = 0, 1, 2
 _RANKS = {ord("s"): _START, ord("t"): _STEP, ord("f"): _END}
@@ -33,9 +33,9 @@ class FlowEvents:
         self,
         rows: JsonRows,
         phase: npt.NDArray[np.uint8],
-        time_ns: Int64Array,
-        lane: Int64Array,
-        span: Int64Array,
+        time_ns: Ints,
+        lane: Ints,
+        span: Ints,
     ) -> None:
         """Adds events in order; `span` is the id of the span that each belongs to, -1 if not known yet."""
         key = rows.hashes("id") ^ (rows.hashes("cat") * _MIX) ^ ((rows.hashes("name") * _MIX) >> np.uint64(1))
@@ -55,13 +55,9 @@ class FlowEvents:
         if not known.any():
             return
         source, target = _edges(key[known], rank[known], time_ns[known], span[known])
-        tables = pa.array(["TraceSpan"]).dictionary_encode().take(pa.array(np.zeros(len(source), np.int32)))
-        self._recording.append(
-            "Flow",
-            {"in_id": pa.array(source), "out_id": pa.array(target), "in_table": tables, "out_table": tables},
-        )
+        stage_flows(self._recording, source, target)
 
-    def _bind(self, time_ns: Int64Array, lane: npt.NDArray[np.int32], span: Int64Array) -> None:
+    def _bind(self, time_ns: Ints, lane: npt.NDArray[np.int32], span: Ints) -> None:
         """Finds the spans of the events that have none, among the staged ones."""
         waiting = np.flatnonzero(span < 0)
         if not len(waiting):
@@ -74,9 +70,7 @@ class FlowEvents:
             enclosing_spans(starts, ends, first, last, time_ns[waiting[low:high]], found)
             span[waiting[low:high]] = np.where(found >= 0, ids[found], -1)
 
-    def _spans_of(
-        self, lanes: npt.NDArray[np.int32]
-    ) -> tuple[Int64Array, Int64Array, Int64Array, dict[int, tuple[int, int]]]:
+    def _spans_of(self, lanes: npt.NDArray[np.int32]) -> tuple[Ints, Ints, Ints, dict[int, tuple[int, int]]]:
         """Spans of some lanes, by lane and nesting; and where each lane's stand."""
         parts = []
         for batch in self._recording.staged("TraceSpan"):
@@ -97,8 +91,8 @@ class FlowEvents:
 
 
 def _edges(
-    key: npt.NDArray[np.uint64], rank: npt.NDArray[np.int8], time_ns: Int64Array, span: Int64Array
-) -> tuple[Int64Array, Int64Array]:
+    key: npt.NDArray[np.uint64], rank: npt.NDArray[np.int8], time_ns: Ints, span: Ints
+) -> tuple[Ints, Ints]:
     """Pairs of spans: each step and end with the start or step before it of the same flow.
 
     An id that starts once is one flow, whatever its times say; one that starts again is told apart by time.

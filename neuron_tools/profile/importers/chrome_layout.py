@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.json_text import loads
 from neuron_tools.profile.importers.recording import Process, Recording, Track
 from neuron_tools.profile.store.recorded import Numbering, TextCodes
@@ -56,30 +56,30 @@ class ChromeLayout:
         self._processes: dict[str, int] = {}
         self._groups: dict[tuple[int, tuple[str, ...]], int] = {}
 
-    def thread_lanes(self, rows: JsonRows) -> Int64Array:
+    def thread_lanes(self, rows: JsonRows) -> Ints:
         """Track of each event, int64, shape (rows,): one for each process and thread."""
         pid, tid = self._spelled(rows, "pid"), self._spelled(rows, "tid")
         return self._number(pid << SHIFT | tid, lambda text, other: _LaneKey("thread", text, other))
 
-    def async_lanes(self, rows: JsonRows) -> Int64Array:
+    def async_lanes(self, rows: JsonRows) -> Ints:
         """Track of each asynchronous event: one for each process and category."""
         pid, category = self._spelled(rows, "pid"), self._texts.encode(rows.texts("cat"))
         return self._number(pid << SHIFT | category, lambda text, other: _LaneKey("async", text, other))
 
-    def async_keys(self, rows: JsonRows) -> Int64Array:
+    def async_keys(self, rows: JsonRows) -> Ints:
         """What begins and ends of one asynchronous span share: category, id, process where it is local."""
         local = rows.objects("id2", _LOCAL)
         number = np.where(rows.has("id2"), local.hashes("local") ^ local.hashes("global"), rows.hashes("id"))
         mixed = number ^ (rows.hashes("cat") << np.uint64(1)) ^ (rows.hashes("scope") << np.uint64(2))
         process = np.where(local.has("local"), rows.hashes("pid"), np.uint64(0)) << np.uint64(3)
-        keys: Int64Array = (mixed ^ process).astype(np.int64)
+        keys: Ints = (mixed ^ process).astype(np.int64)
         return keys
 
     def counter_lane(self, pid: str, name: str, series: str) -> int:
         """Track of a counter that a dialect makes; `pid` as the file spells it."""
         return self._lanes.number(_LaneKey("counter", pid, name, series))
 
-    def counter_lanes(self, rows: JsonRows, series: pa.DictionaryArray) -> Int64Array:
+    def counter_lanes(self, rows: JsonRows, series: pa.DictionaryArray) -> Ints:
         """Track of each sample: one for each process, counter and series."""
         pid, name = self._spelled(rows, "pid"), self._texts.encode(rows.texts("name"))
         which = self._texts.encode(series)
@@ -134,14 +134,14 @@ class ChromeLayout:
             )
             self._recording.add_lane(self._recording.add_track(track))
 
-    def _spelled(self, rows: JsonRows, key: str) -> Int64Array:
+    def _spelled(self, rows: JsonRows, key: str) -> Ints:
         return self._texts.encode(rows.spelled(key))
 
     def _counter_name(self, name: int, number: int) -> int:
         text = self._texts.texts[number]
         return self._texts.number(f"{self._texts.texts[name]} {text}") if text else name
 
-    def _number(self, packed: Int64Array, make: Callable[[str, str], _LaneKey]) -> Int64Array:
+    def _number(self, packed: Ints, make: Callable[[str, str], _LaneKey]) -> Ints:
         texts = self._texts.texts
         values, which = np.unique(packed, return_inverse=True)
         mask = (1 << SHIFT) - 1

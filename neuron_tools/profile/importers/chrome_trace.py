@@ -14,18 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.profile.importers.ahead import ahead
 from neuron_tools.profile.importers.chrome_flows import FlowEvents
 from neuron_tools.profile.importers.chrome_layout import ChromeLayout
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_document import JsonDocument
-from neuron_tools.profile.importers.json_rows import BoolArray, JsonRows, KeySet
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.names import places, source_place
 from neuron_tools.profile.importers.open_spans import OpenSpans
 from neuron_tools.profile.importers.recording import LANE, Recording
 from neuron_tools.profile.importers.spans import stage_spans
+from neuron_tools.profile.importers.trace_file import TraceFile
 
 EVENT_KEYS = KeySet(
     ["ph", "name", "cat", "pid", "tid", "ts", "dur", "args", "id", "id2", "scope", "bp", "tts", "tdur"]
@@ -46,6 +47,13 @@ _KNOWN = (
     *_COMPLETE, *_PAIRS, *_ASYNC_BEGINS, *_ASYNC_ENDS, *_ASYNC_INSTANTS, *_INSTANTS,
     *_COUNTERS, *_METADATA, *_FLOWS,
 )  # fmt: skip
+
+
+def read_events(file: TraceFile, recording: Recording, dialect: Dialect) -> None:
+    """Stages a document of trace events, with what its producer adds to the format."""
+    document = JsonDocument(file)
+    ChromeReader(recording, dialect).read(document)
+    recording.warn_all(document.damage.sentences())
 
 
 class ChromeReader:
@@ -120,12 +128,12 @@ class ChromeReader:
         self._dialect.finish(self._recording)
         self._layout.finish()
 
-    def _count(self, what: str, which: BoolArray) -> None:
+    def _count(self, what: str, which: Bools) -> None:
         count = int(np.count_nonzero(which))
         if count:
             self._skipped[what] = self._skipped.get(what, 0) + count
 
-    def _add_timed(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array) -> None:
+    def _add_timed(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Ints) -> None:
         lane = self._thread_lanes(rows, phase)
         order = np.arange(len(rows))
         span_of_row = np.full(len(rows), -1, np.int64)
@@ -149,7 +157,7 @@ class ChromeReader:
             known_span = np.where(fits, span_of_row[before], -1)
             self._flows.add(rows.take(flows), phase[flows], time_ns[flows], lane[flows], known_span)
 
-    def _thread_lanes(self, rows: JsonRows, phase: npt.NDArray[np.uint8]) -> Int64Array:
+    def _thread_lanes(self, rows: JsonRows, phase: npt.NDArray[np.uint8]) -> Ints:
         """Track of each event that stands on a thread; -1 for the others."""
         on_thread = np.isin(phase, (*_COMPLETE, *_INSTANTS, *_PAIRS, *_FLOWS))
         if on_thread.all():
@@ -159,9 +167,7 @@ class ChromeReader:
         lane[chosen] = self._layout.thread_lanes(rows.take(chosen))
         return lane
 
-    def _add_complete(
-        self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array, lane: Int64Array
-    ) -> None:
+    def _add_complete(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Ints, lane: Ints) -> None:
         duration, known = rows.scaled("dur", MICROSECONDS)
         duration = np.where(known & (phase == _COMPLETE[0]), duration, 0)
         inside = rows.objects("args", self._argument_keys)
@@ -170,13 +176,13 @@ class ChromeReader:
         self._dialect.add_instants(rows, inside, phase, time_ns, self._layout, self._recording)
         self._stage(pa.table(columns))
 
-    def _add_pairs(self, rows: JsonRows, is_begin: BoolArray, time_ns: Int64Array, lane: Int64Array) -> None:
+    def _add_pairs(self, rows: JsonRows, is_begin: Bools, time_ns: Ints, lane: Ints) -> None:
         inside = rows.objects("args", self._argument_keys)
         table = pa.table(self._span_columns(rows, inside, lane, time_ns))
         closed = self._thread_spans.add(table, lane, is_begin)
         self._stage_closed(closed)
 
-    def _add_async(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array) -> None:
+    def _add_async(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Ints) -> None:
         chosen = np.flatnonzero(np.isin(phase, (*_ASYNC_BEGINS, *_ASYNC_ENDS, *_ASYNC_INSTANTS)))
         if not len(chosen):
             return
@@ -194,7 +200,7 @@ class ChromeReader:
             begins = np.isin(phase, _ASYNC_BEGINS)[paired]
             self._stage_closed(self._async_spans.add(table.filter(pa.array(paired)), keys, begins))
 
-    def _add_counters(self, rows: JsonRows, time_ns: Int64Array) -> None:
+    def _add_counters(self, rows: JsonRows, time_ns: Ints) -> None:
         members = rows.members("args")
         values = members.numbers()
         kept = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
@@ -214,9 +220,7 @@ class ChromeReader:
             },
         )
 
-    def _span_columns(
-        self, rows: JsonRows, inside: JsonRows, lane: Int64Array, time_ns: Int64Array
-    ) -> dict[str, Any]:
+    def _span_columns(self, rows: JsonRows, inside: JsonRows, lane: Ints, time_ns: Ints) -> dict[str, Any]:
         """Columns of spans but their ends: lane, start_ts, name, category, source, correlation, arguments."""
         arguments = self._arguments(rows)
         extra = self._dialect.columns(rows, inside)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.recording import Recording
 
 FEWEST_COLLECTIVES = 5
@@ -105,7 +105,7 @@ def _collective_shift(reference: Recording, other: Recording, by_epoch: int | No
         for kind, ends in reference.collectives.items()
         if kind in other.collectives and len(ends) == len(other.collectives[kind])
     ]
-    matched: Int64Array = np.concatenate(differences) if differences else np.zeros(0, np.int64)
+    matched: Ints = np.concatenate(differences) if differences else np.zeros(0, np.int64)
     if len(matched) < FEWEST_COLLECTIVES:
         return None
     low, middle, high = (int(value) for value in np.percentile(matched - matched[0], [5, 50, 95]))

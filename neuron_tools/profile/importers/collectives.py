@@ -8,8 +8,9 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.store.recorded import text_codes
 
 MOST_PER_NAME = 1 << 14
 _COLLECTIVE = re.compile(
@@ -23,9 +24,9 @@ class CollectiveEnds:
     """Gathers the ends of collective kernels by kind, in order of time."""
 
     def __init__(self) -> None:
-        self._ends: dict[str, list[Int64Array]] = defaultdict(list)
+        self._ends: dict[str, list[Ints]] = defaultdict(list)
 
-    def add(self, rows: JsonRows, names: pa.DictionaryArray, time_ns: Int64Array) -> None:
+    def add(self, rows: JsonRows, names: pa.DictionaryArray, time_ns: Ints) -> None:
         """Looks through complete events; `time_ns`, int64, shape (rows,), are their starts."""
         kinds = [_COLLECTIVE.search(name) for name in names.dictionary.to_pylist()]
         if not any(kinds):
@@ -35,8 +36,8 @@ class CollectiveEnds:
             [text in _DEVICE_CATEGORIES for text in categories.dictionary.to_pylist()] + [False]
         )
         is_kind = np.array([found is not None for found in kinds] + [False])
-        codes = _codes(names)
-        chosen = np.flatnonzero(is_kind[codes] & on_device[_codes(categories)])
+        codes = text_codes(names)
+        chosen = np.flatnonzero(is_kind[codes] & on_device[text_codes(categories)])
         duration, _ = rows.scaled("dur", 3)
         for code in np.unique(codes[chosen]):
             found = kinds[code]
@@ -44,12 +45,6 @@ class CollectiveEnds:
             own = chosen[codes[chosen] == code]
             self._ends[found.group(1).lower().replace("_", "")].append(time_ns[own] + duration[own])
 
-    def ends(self) -> dict[str, Int64Array]:
+    def ends(self) -> dict[str, Ints]:
         """Ends by kind of collective, int64, ascending; the first 16 Ki of each."""
         return {kind: np.sort(np.concatenate(parts))[:MOST_PER_NAME] for kind, parts in self._ends.items()}
-
-
-def _codes(texts: pa.DictionaryArray) -> Int64Array:
-    """Place of each text in the dictionary; -1 where it is null."""
-    codes: Int64Array = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes

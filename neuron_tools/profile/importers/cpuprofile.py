@@ -57,8 +57,7 @@ def read(file: TraceFile, recording: Recording) -> None:
     lanes = Lanes(recording, lambda device: f"device {device}")
     lanes.process(NO_NUMBER, file.path.stem)
     stage_calls(lanes, lanes.thread(NO_NUMBER, 0, "JavaScript"), tree.frames, calls.finish(int(edges[-1])))
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    recording.warn_all(document.damage.sentences())
 
 
 def _stacks(tree: _Tree, samples: list[Any], file: TraceFile) -> list[list[int]]:

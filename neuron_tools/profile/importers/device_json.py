@@ -62,8 +62,7 @@ def read(file: TraceFile, recording: Recording) -> None:
         elif key in reader.SMALL:
             reader.add_small(key, document.value())
     reader.finish()
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    recording.warn_all(document.damage.sentences())
 
 
 class _Reader:

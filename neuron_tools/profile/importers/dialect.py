@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import Recording
 
 
@@ -37,7 +37,7 @@ class Dialect:
         rows: JsonRows,
         arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
-        time_ns: Int64Array,
+        time_ns: Ints,
         layout: CounterTracks,
         recording: Recording,
     ) -> None:

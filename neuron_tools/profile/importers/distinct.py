@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 
 
-def distinct_rows(*columns: Int64Array) -> tuple[Int64Array, Int64Array]:
+def distinct_rows(*columns: Ints) -> tuple[Ints, Ints]:
     """The different rows of columns of equal length, in rising order, and which of them each row is.
 
     Args:
@@ -31,7 +31,7 @@ def distinct_rows(*columns: Int64Array) -> tuple[Int64Array, Int64Array]:
     return different[order], rank[place]
 
 
-def _codes(values: Int64Array) -> Int64Array:
+def _codes(values: Ints) -> Ints:
     """Number of each value, in the order in which they first come."""
-    codes: Int64Array = pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
+    codes: Ints = pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_decode import LARGEST_INTEGER, LARGEST_TIME
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.sections import core_numbers, is_one_of
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -86,7 +86,7 @@ _UNKNOWN_TEXTS = (
 _UNKNOWN_NUMBERS = ("block_id", "read_num_sbuf_partitions", "write_num_sbuf_partitions")
 
 
-def _unique(ids: Int64Array) -> Int64Array:
+def _unique(ids: Ints) -> Ints:
     """The ids, each different: a transfer that is spread over several queues is a row on each."""
     order = np.argsort(ids, kind="stable")
     is_first = np.append(True, ids[order][1:] != ids[order][:-1])

@@ -74,14 +74,9 @@ def read(file: TraceFile, recording: Recording) -> None:
 
 
 def _document(file: TraceFile) -> dict[str, Any]:
-    parts, size = [], 0
-    for block in file.blocks():
-        size += len(block)
-        if size > LARGEST_BYTES:
-            raise TraceError(f"{file.path} unpacks to over {LARGEST_BYTES >> 20} MiB: record fewer steps.")
-        parts.append(block)
+    content = file.content(LARGEST_BYTES, "record fewer steps")
     try:
-        found = loads(b"".join(parts))
+        found = loads(content)
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{file.path} is no whole execution trace: record or copy it again.") from error
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 
 IID_BITS = 32
 LARGEST_KEPT = 1 << 18
@@ -18,7 +18,7 @@ class Epochs:
         self._current: dict[int, int] = {}
         self._next = 1
 
-    def of(self, sequence: Int64Array, is_cleared: np.ndarray) -> Int64Array:
+    def of(self, sequence: Ints, is_cleared: np.ndarray) -> Ints:
         """Stretch of each packet, int64, shape (packets,): ascending numbers, never used twice."""
         order = np.argsort(sequence, kind="stable")
         ordered = sequence[order]
@@ -39,12 +39,12 @@ class Epochs:
         epochs[order] = filled
         return epochs
 
-    def current(self) -> Int64Array:
+    def current(self) -> Ints:
         """The stretches that are still going on, ascending."""
         return np.array(sorted(self._current.values()), np.int64)
 
 
-def _filled_forward(number: Int64Array, group: Int64Array) -> Int64Array:
+def _filled_forward(number: Ints, group: Ints) -> Ints:
     """Each 0 replaced by the last other number before it in its group; each group starts with one."""
     place = np.maximum.accumulate(np.where(number > 0, np.arange(len(number)), 0))
     return number[place]
@@ -54,10 +54,10 @@ class InternedTexts:
     """Definitions of one kind, and what they mean to the events that use them."""
 
     def __init__(self) -> None:
-        self._keys: Int64Array = np.zeros(0, np.int64)
+        self._keys: Ints = np.zeros(0, np.int64)
         self._values: pa.Array = pa.array([], pa.string())
 
-    def define(self, epoch: Int64Array, iid: Int64Array, texts: pa.Array) -> None:
+    def define(self, epoch: Ints, iid: Ints, texts: pa.Array) -> None:
         """Adds definitions; one that is given again replaces the one before."""
         if not len(epoch):
             return
@@ -68,13 +68,13 @@ class InternedTexts:
         self._keys = keys[order][last]
         self._values = values.take(pa.array(order[last]))
 
-    def forget(self, current: Int64Array) -> None:
+    def forget(self, current: Ints) -> None:
         """Drops definitions of stretches that have ended, where there are many."""
         if len(self._keys) > LARGEST_KEPT:
             kept = np.flatnonzero(np.isin(self._keys >> IID_BITS, current))
             self._keys, self._values = self._keys[kept], self._values.take(pa.array(kept))
 
-    def look_up(self, epoch: Int64Array, iid: Int64Array) -> pa.Array:
+    def look_up(self, epoch: Ints, iid: Ints) -> pa.Array:
         """Texts of some numbers; null where a number is 0 or was never defined."""
         if not len(self._keys):
             return pa.nulls(len(iid), pa.string())
@@ -84,5 +84,5 @@ class InternedTexts:
         return self._values.take(pa.array(place, mask=~known))
 
 
-def _key(epoch: Int64Array, iid: Int64Array) -> Int64Array:
+def _key(epoch: Ints, iid: Ints) -> Ints:
     return epoch << IID_BITS | (iid & ((1 << IID_BITS) - 1))

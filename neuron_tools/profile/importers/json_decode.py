@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Bytes, Ints
 from neuron_tools.compiled import compiled, copy_bytes
 from neuron_tools.profile.importers.json_scan import ENDS_WORD
-
-UInt8Array = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_TIME = (1 << 62) - 1
 """Bound on times, so that the difference of two never overflows."""
@@ -33,7 +30,7 @@ _VALUE, _FIRST, _AFTER_COMMA, _COLON_NEXT, _SEPARATOR, _NOTHING = range(6)
 
 
 @compiled
-def _scaled(data: UInt8Array, position: int, end: int, scale: int, limit: int) -> tuple[bool, int]:
+def _scaled(data: Bytes, position: int, end: int, scale: int, limit: int) -> tuple[bool, int]:
     """One decimal number times 10 ** scale, rounded half away from zero; False if none or too big."""
     negative = False
     if position < end and (data[position] == _MINUS or data[position] == _PLUS):
@@ -91,13 +88,13 @@ def _scaled(data: UInt8Array, position: int, end: int, scale: int, limit: int) -
 
 @compiled
 def scaled_decimals(
-    data: UInt8Array,
-    starts: Int64Array,
-    stops: Int64Array,
+    data: Bytes,
+    starts: Ints,
+    stops: Ints,
     scale: int,
     limit: int,
-    values: Int64Array,
-    valid: BoolArray,
+    values: Ints,
+    valid: Bools,
 ) -> None:
     """Numbers, or texts of numbers, times 10 ** scale, exactly.
 
@@ -117,9 +114,7 @@ def scaled_decimals(
 
 
 @compiled
-def whole_numbers(
-    data: UInt8Array, starts: Int64Array, stops: Int64Array, values: Int64Array, valid: BoolArray
-) -> None:
+def whole_numbers(data: Bytes, starts: Ints, stops: Ints, values: Ints, valid: Bools) -> None:
     """Numbers that are written as digits alone and fit 64 bits; `valid` tells which are."""
     for row in range(len(starts)):
         first, last = starts[row], stops[row]
@@ -137,7 +132,7 @@ def whole_numbers(
 
 
 @compiled
-def _is_least(data: UInt8Array, first: int, last: int) -> bool:
+def _is_least(data: Bytes, first: int, last: int) -> bool:
     """Whether the text is the least integer of 64 bits, the only one whose size they do not hold."""
     if last - first != len(_LEAST):
         return False
@@ -148,14 +143,14 @@ def _is_least(data: UInt8Array, first: int, last: int) -> bool:
 
 
 @compiled
-def _behind_digits(data: UInt8Array, position: int, end: int) -> int:
+def _behind_digits(data: Bytes, position: int, end: int) -> int:
     while position < end and _ZERO <= data[position] <= _NINE:
         position += 1
     return position
 
 
 @compiled
-def is_number(data: UInt8Array, position: int, end: int) -> bool:
+def is_number(data: Bytes, position: int, end: int) -> bool:
     """Whether the text is a number as JSON spells it."""
     if position < end and data[position] == _MINUS:
         position += 1
@@ -181,7 +176,7 @@ def is_number(data: UInt8Array, position: int, end: int) -> bool:
 
 
 @compiled
-def numbers_only(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> None:
+def numbers_only(data: Bytes, starts: Ints, stops: Ints, valid: Bools) -> None:
     """Tells which values are numbers as JSON spells them, of at most 300 characters."""
     for row in range(len(starts)):
         length = stops[row] - starts[row]
@@ -189,9 +184,7 @@ def numbers_only(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid:
 
 
 @compiled
-def copy_slices(
-    data: UInt8Array, starts: Int64Array, stops: Int64Array, offsets: npt.NDArray[np.int32], out: UInt8Array
-) -> None:
+def copy_slices(data: Bytes, starts: Ints, stops: Ints, offsets: npt.NDArray[np.int32], out: Bytes) -> None:
     """Puts data[starts[i]:stops[i]] one after the other; `offsets`, (rows + 1,), receives the places."""
     place = 0
     for row in range(len(starts)):
@@ -204,7 +197,7 @@ def copy_slices(
 
 
 @compiled
-def _is_word(data: UInt8Array, first: int, last: int) -> bool:
+def _is_word(data: Bytes, first: int, last: int) -> bool:
     """Whether a bare word is true, false or null."""
     for word in (b"true", b"false", b"null"):
         if last - first == len(word):
@@ -222,7 +215,7 @@ def _is_hex(byte: int) -> bool:
 
 
 @compiled
-def _unit(data: UInt8Array, position: int, end: int) -> int:
+def _unit(data: Bytes, position: int, end: int) -> int:
     """Value of the four hexadecimal digits behind a backslash and u at `position`; -1 if there are none."""
     if position + 6 > end or data[position] != _BACKSLASH or data[position + 1] != _HEX_MARK:
         return -1
@@ -236,7 +229,7 @@ def _unit(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def _copy_string(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> int:
+def _copy_string(data: Bytes, position: int, end: int, out: Bytes, place: int) -> int:
     """Copies the string data[position:end] with its quotes; what JSON forbids inside becomes allowed."""
     out[place] = _QUOTE
     place += 1
@@ -283,7 +276,7 @@ def _is_escape(byte: int) -> bool:
 
 
 @compiled
-def _string_end(data: UInt8Array, position: int, end: int) -> int:
+def _string_end(data: Bytes, position: int, end: int) -> int:
     position += 1
     while position < end:
         if data[position] == _QUOTE:
@@ -293,7 +286,7 @@ def _string_end(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def _copy_bare(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> tuple[int, int]:
+def _copy_bare(data: Bytes, position: int, end: int, out: Bytes, place: int) -> tuple[int, int]:
     """Copies a number or word; NaN and other words become null. Returns both positions after it."""
     first = position
     while position < end and not ENDS_WORD[data[position]]:
@@ -310,7 +303,7 @@ def _copy_bare(data: UInt8Array, position: int, end: int, out: UInt8Array, place
 
 
 @compiled
-def _copy_valid(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> int:
+def _copy_valid(data: Bytes, position: int, end: int, out: Bytes, place: int) -> int:
     """Copies one value without white space; -1 where it breaks the grammar or is nested too deeply."""
     kinds, depth, expected = np.int64(0), 0, _VALUE
     while position < end:
@@ -361,12 +354,12 @@ def _copy_valid(data: UInt8Array, position: int, end: int, out: UInt8Array, plac
 
 @compiled
 def copy_valid(
-    data: UInt8Array,
-    starts: Int64Array,
-    stops: Int64Array,
+    data: Bytes,
+    starts: Ints,
+    stops: Ints,
     offsets: npt.NDArray[np.int32],
-    out: UInt8Array,
-    valid: BoolArray,
+    out: Bytes,
+    valid: Bools,
 ) -> None:
     """Copies values as compact JSON that every reader takes.
 
@@ -392,9 +385,7 @@ def copy_valid(
 
 
 @compiled
-def text_hashes(
-    data: UInt8Array, starts: Int64Array, stops: Int64Array, hashes: npt.NDArray[np.uint64]
-) -> None:
+def text_hashes(data: Bytes, starts: Ints, stops: Ints, hashes: npt.NDArray[np.uint64]) -> None:
     """FNV-1a hash of each value's text, without its quotes; 0 where absent.
 
     The constants are those of http://www.isthe.com/chongo/tech/comp/fnv/ for 64 bits.
@@ -414,7 +405,7 @@ def text_hashes(
 
 @compiled
 def first_letters(
-    data: UInt8Array, starts: npt.NDArray[np.int32], stops: npt.NDArray[np.int32], letters: UInt8Array
+    data: Bytes, starts: npt.NDArray[np.int32], stops: npt.NDArray[np.int32], letters: Bytes
 ) -> None:
     """The first byte of each text; values that are none, and empty ones, stay as they are."""
     for row in range(len(starts)):

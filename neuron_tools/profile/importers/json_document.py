@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Bytes
 from neuron_tools.profile.importers import json_scan
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet, plain_value
-from neuron_tools.profile.importers.json_scan import UInt8Array
 from neuron_tools.profile.importers.json_text import loads
 from neuron_tools.profile.importers.trace_file import TraceFile
 
@@ -72,7 +72,7 @@ class JsonDocument:
         self._file = file
         self._blocks = file.blocks()
         self._tail = b""
-        self._data: UInt8Array = np.zeros(0, np.uint8)
+        self._data: Bytes = np.zeros(0, np.uint8)
         self._position = 0
         self._at_end = False
         self._pending_value = False

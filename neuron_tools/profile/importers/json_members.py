@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 
 
-def objects_of_members(rows: int, row: Int64Array, keys: pa.Array, values: pa.Array) -> pa.StringArray:
+def objects_of_members(rows: int, row: Ints, keys: pa.Array, values: pa.Array) -> pa.StringArray:
     """One JSON object a row.
 
     Args:

@@ -10,11 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Bools, Bytes, Ints
 from neuron_tools.profile.importers import json_decode, json_scan
-from neuron_tools.profile.importers.json_scan import Int64Array, UInt8Array
 from neuron_tools.profile.importers.json_text import loads
 
-BoolArray = npt.NDArray[np.bool_]
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 Places = npt.NDArray[np.int32]
 QUOTE = ord('"')
@@ -26,8 +25,8 @@ class KeySet:
     def __init__(self, keys: Sequence[str]) -> None:
         encoded = [key.encode() for key in keys]
         self.numbers: Mapping[str, int] = {key: number for number, key in enumerate(keys)}
-        self.text: UInt8Array = np.frombuffer(b"".join(encoded), np.uint8)
-        self.offsets: Int64Array = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+        self.text: Bytes = np.frombuffer(b"".join(encoded), np.uint8)
+        self.offsets: Ints = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -43,7 +42,7 @@ class JsonRows:
             absent.
     """
 
-    def __init__(self, data: UInt8Array, keys: KeySet, starts: Places, stops: Places) -> None:
+    def __init__(self, data: Bytes, keys: KeySet, starts: Places, stops: Places) -> None:
         self._data = data
         self._keys = keys
         self._starts = starts
@@ -55,7 +54,7 @@ class JsonRows:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> JsonRows:
+    def take(self, rows: npt.NDArray[np.intp] | Bools) -> JsonRows:
         """The chosen rows."""
         taken = JsonRows(self._data, self._keys, self._starts[rows], self._stops[rows])
         if self._prepared:
@@ -73,19 +72,17 @@ class JsonRows:
         for first, last in zip(self._starts[:, -1].tolist(), self._stops[:, -1].tolist()):
             yield self._data[first:last].tobytes()
 
-    def has(self, key: str) -> BoolArray:
+    def has(self, key: str) -> Bools:
         """Which rows have the member, whatever its value."""
-        present: BoolArray = self._starts[:, self._keys.numbers[key]] >= 0
+        present: Bools = self._starts[:, self._keys.numbers[key]] >= 0
         return present
 
-    def places(self, key: str) -> tuple[Int64Array, Int64Array]:
+    def places(self, key: str) -> tuple[Ints, Ints]:
         """Where the values of a member begin and end."""
         number = self._keys.numbers[key]
         return self._starts[:, number].astype(np.int64), self._stops[:, number].astype(np.int64)
 
-    def scaled(
-        self, key: str, scale: int, limit: int = json_decode.LARGEST_TIME
-    ) -> tuple[Int64Array, BoolArray]:
+    def scaled(self, key: str, scale: int, limit: int = json_decode.LARGEST_TIME) -> tuple[Ints, Bools]:
         """A number times 10 ** scale, exactly, and whether there is one; 0 where there is none.
 
         Microseconds with a decimal point become nanoseconds with scale 3, without the rounding of floats.
@@ -128,11 +125,7 @@ class JsonRows:
             prepared = self._prepared[key]
             return prepared if self._places is None else prepared.take(pa.array(self._places))
         starts, stops = self.places(key)
-        offsets = np.zeros(len(starts) + 1, np.int32)
-        out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
-        valid = np.zeros(len(starts), np.bool_)
-        json_decode.copy_valid(self._data, starts, stops, offsets, out, valid)
-        return string_array(offsets, out[: offsets[-1]].copy(), valid)
+        return valid_json(self._data, starts, stops)
 
     def objects(self, key: str, keys: KeySet) -> JsonRows:
         """The members of an object that is itself a member; rows in which it is none have no members."""
@@ -167,7 +160,7 @@ class Members:
         row: int64, shape (members,): the object that each belongs to.
     """
 
-    def __init__(self, data: UInt8Array, found: Int64Array) -> None:
+    def __init__(self, data: Bytes, found: Ints) -> None:
         self._data = data
         self._found = found
         self.row = found[:, 0]
@@ -175,13 +168,13 @@ class Members:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, chosen: Int64Array) -> Members:
+    def take(self, chosen: Ints) -> Members:
         """The chosen members."""
         return Members(self._data, self._found[chosen])
 
-    def widths(self) -> Int64Array:
+    def widths(self) -> Ints:
         """Bytes of each value's text."""
-        widths: Int64Array = self._found[:, 4] - self._found[:, 3]
+        widths: Ints = self._found[:, 4] - self._found[:, 3]
         return widths
 
     def texts(self) -> pa.Array:
@@ -190,20 +183,20 @@ class Members:
         quoted = self._data[starts] == QUOTE if len(starts) else np.zeros(0, np.bool_)
         return _decoded(self._data, starts + 1, stops - 1, quoted)
 
-    def integers(self) -> tuple[Int64Array, BoolArray]:
+    def integers(self) -> tuple[Ints, Bools]:
         """Values that are whole numbers of 64 bits, and which are."""
         starts, stops = (np.ascontiguousarray(self._found[:, column]) for column in (3, 4))
         values, valid = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.bool_)
         json_decode.whole_numbers(self._data, starts, stops, values, valid)
         return values, valid
 
-    def is_word(self, word: str) -> BoolArray:
+    def is_word(self, word: str) -> Bools:
         """Which values are a bare word."""
         spelled = self.spelled(self.widths() == len(word))
-        same: BoolArray = pc.fill_null(pc.equal(spelled, word), False).to_numpy(zero_copy_only=False)
+        same: Bools = pc.fill_null(pc.equal(spelled, word), False).to_numpy(zero_copy_only=False)
         return same
 
-    def spelled(self, chosen: BoolArray) -> pa.StringArray:
+    def spelled(self, chosen: Bools) -> pa.StringArray:
         """Values as they stand in the text; empty where not chosen."""
         starts, stops = self._found[:, 3], self._found[:, 4]
         stops = np.where(chosen, stops, starts)
@@ -232,7 +225,7 @@ def members_of_texts(texts: pa.Array) -> Members:
     return listed_members(data, np.where(known, places[:-1], -1), places[1:].copy())
 
 
-def listed_members(data: UInt8Array, firsts: Int64Array, lasts: Int64Array) -> Members:
+def listed_members(data: Bytes, firsts: Ints, lasts: Ints) -> Members:
     """All members of the objects data[firsts[i]:lasts[i]]; -1 = no object."""
     room = max(1024, 4 * len(firsts))
     while True:
@@ -252,7 +245,7 @@ def plain_value(text: bytes) -> Any:
     return loads(out[: offsets[1]].tobytes()) if valid[0] else None
 
 
-def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.StringArray:
+def raw_texts(data: Bytes, starts: Ints, stops: Ints, valid: Bools) -> pa.StringArray:
     """data[starts[i]:stops[i]] as texts; null where not valid."""
     starts, stops = np.where(valid, starts, 0), np.where(valid, stops, 0)
     offsets = np.zeros(len(starts) + 1, np.int32)
@@ -261,7 +254,7 @@ def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: Bo
     return string_array(offsets, out, valid)
 
 
-def decoded_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa.DictionaryArray:
+def decoded_texts(data: Bytes, starts: Ints, stops: Ints) -> pa.DictionaryArray:
     """JSON strings decoded, other values as they are spelled; null where absent."""
     present = starts >= 0
     if not len(data):
@@ -270,7 +263,7 @@ def decoded_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa
     return _decoded(data, starts + quoted, stops - quoted, present)
 
 
-def decoded_numbers(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa.Array:
+def decoded_numbers(data: Bytes, starts: Ints, stops: Ints) -> pa.Array:
     """float64, correctly rounded; null where a value is no number."""
     starts, stops = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
     valid = np.zeros(len(starts), np.bool_)
@@ -278,7 +271,7 @@ def decoded_numbers(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> 
     return raw_texts(data, starts, stops, valid).cast(pa.float64())
 
 
-def _decoded(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.DictionaryArray:
+def _decoded(data: Bytes, starts: Ints, stops: Ints, valid: Bools) -> pa.DictionaryArray:
     column = raw_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops), valid)
     return mapped(column.dictionary_encode(), _unescaped, pa.string())
 
@@ -304,7 +297,16 @@ def _unescaped(text: str) -> str:
         return text
 
 
-def string_array(offsets: npt.NDArray[np.int32], data: UInt8Array, valid: BoolArray) -> pa.StringArray:
+def valid_json(data: Bytes, starts: Ints, stops: Ints) -> pa.StringArray:
+    """Values that stand at some places as compact valid JSON text; null where there is none."""
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
+    valid = np.zeros(len(starts), np.bool_)
+    json_decode.copy_valid(data, starts, stops, offsets, out, valid)
+    return string_array(offsets, out[: offsets[-1]].copy(), valid)
+
+
+def string_array(offsets: npt.NDArray[np.int32], data: Bytes, valid: Bools) -> pa.StringArray:
     """Texts from their places in UTF-8 bytes; null where not valid."""
     if valid.all():
         return pa.StringArray.from_buffers(len(valid), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Bytes, Ints
 from neuron_tools.compiled import compiled
 
-UInt8Array = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 """Places in a text of less than two gigabytes."""
 
@@ -37,7 +36,7 @@ ENDS_WORD[[_QUOTE, _COMMA, _COLON, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE
 
 
 @compiled
-def skip_space(data: UInt8Array, position: int, end: int) -> int:
+def skip_space(data: Bytes, position: int, end: int) -> int:
     """The next position that is no white space."""
     while position < end and data[position] <= 0x20:
         position += 1
@@ -45,7 +44,7 @@ def skip_space(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def skip_string(data: UInt8Array, position: int, end: int) -> int:
+def skip_string(data: Bytes, position: int, end: int) -> int:
     """Position after the string whose opening quote stands at `position`, or INCOMPLETE."""
     position += 1
     while position < end:
@@ -57,7 +56,7 @@ def skip_string(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def _skip_nested(data: UInt8Array, position: int, end: int) -> int:
+def _skip_nested(data: Bytes, position: int, end: int) -> int:
     """Position after a list or object. The kinds of the innermost 63 brackets are checked."""
     kinds = np.int64(0)
     depth = 0
@@ -83,7 +82,7 @@ def _skip_nested(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def skip_value(data: UInt8Array, position: int, end: int) -> int:
+def skip_value(data: Bytes, position: int, end: int) -> int:
     """Position after the value that starts at `position`; INCOMPLETE or WRONG.
 
     A bare word or number may be anything without quotes and brackets: what it means is the decoder's task.
@@ -106,7 +105,7 @@ def skip_value(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
-def _wanted(data: UInt8Array, first: int, last: int, keys: UInt8Array, key_offsets: Int64Array) -> int:
+def _wanted(data: Bytes, first: int, last: int, keys: Bytes, key_offsets: Ints) -> int:
     """Number of the wanted key that equals data[first:last]; -1 if none does."""
     length = last - first
     for number in range(len(key_offsets) - 1):
@@ -125,11 +124,11 @@ def _wanted(data: UInt8Array, first: int, last: int, keys: UInt8Array, key_offse
 
 @compiled
 def _scan_object(
-    data: UInt8Array,
+    data: Bytes,
     position: int,
     end: int,
-    keys: UInt8Array,
-    key_offsets: Int64Array,
+    keys: Bytes,
+    key_offsets: Ints,
     starts: Places,
     stops: Places,
 ) -> tuple[int, int]:
@@ -174,7 +173,7 @@ def _scan_object(
 
 
 @compiled
-def next_object(data: UInt8Array, position: int, end: int) -> int:
+def next_object(data: Bytes, position: int, end: int) -> int:
     """Where, from `position` on, the text looks like `}, {"`: the position of `{`; INCOMPLETE if nowhere."""
     while position < end:
         if data[position] == _CLOSE_OBJECT:
@@ -191,14 +190,14 @@ def next_object(data: UInt8Array, position: int, end: int) -> int:
 
 @compiled
 def scan_objects(
-    data: UInt8Array,
+    data: Bytes,
     position: int,
     end: int,
-    keys: UInt8Array,
-    key_offsets: Int64Array,
+    keys: Bytes,
+    key_offsets: Ints,
     starts: Places,
     stops: Places,
-    result: Int64Array,
+    result: Ints,
 ) -> int:
     """Finds the objects of a list and their wanted members.
 
@@ -260,11 +259,11 @@ def scan_objects(
 
 @compiled
 def scan_slices(
-    data: UInt8Array,
-    firsts: Int64Array,
-    lasts: Int64Array,
-    keys: UInt8Array,
-    key_offsets: Int64Array,
+    data: Bytes,
+    firsts: Ints,
+    lasts: Ints,
+    keys: Bytes,
+    key_offsets: Ints,
     starts: Places,
     stops: Places,
 ) -> None:
@@ -276,9 +275,7 @@ def scan_slices(
 
 
 @compiled
-def list_members(
-    data: UInt8Array, firsts: Int64Array, lasts: Int64Array, members: npt.NDArray[np.int64]
-) -> int:
+def list_members(data: Bytes, firsts: Ints, lasts: Ints, members: npt.NDArray[np.int64]) -> int:
     """All members of the objects data[firsts[i]:lasts[i]], as far as `members` has room.
 
     Args:

@@ -16,14 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.importers.chrome_trace import ChromeReader
+from neuron_tools.arrays import Ints
+from neuron_tools.profile.importers.chrome_trace import read_events
 from neuron_tools.profile.importers.collectives import CollectiveEnds
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.dialect import CounterTracks, Dialect
 from neuron_tools.profile.importers.head import Head
-from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.kineto_devices import KernelPlaces
 from neuron_tools.profile.importers.names import device_number, places, python_function_place
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
@@ -57,10 +56,7 @@ def recognise(head: Head) -> bool:
 
 def read(file: TraceFile, recording: Recording) -> None:
     """Stages the trace."""
-    document = JsonDocument(file)
-    ChromeReader(recording, KinetoDialect()).read(document)
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    read_events(file, recording, KinetoDialect())
 
 
 class KinetoDialect(Dialect):
@@ -96,7 +92,7 @@ class KinetoDialect(Dialect):
         rows: JsonRows,
         arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
-        time_ns: Int64Array,
+        time_ns: Ints,
         layout: CounterTracks,
         recording: Recording,
     ) -> None:
@@ -155,7 +151,7 @@ def _small(value: Any) -> int | None:
 
 
 def _add_memory(
-    rows: JsonRows, inside: JsonRows, time_ns: Int64Array, layout: CounterTracks, recording: Recording
+    rows: JsonRows, inside: JsonRows, time_ns: Ints, layout: CounterTracks, recording: Recording
 ) -> None:
     kind, _ = inside.scaled("Device Type", 0)
     number, _ = inside.scaled("Device Id", 0)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.store.recorded import text_codes
 
 WORK = frozenset({"kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset", "concurrent_kernel"})
 """Categories of what runs on a device."""
@@ -38,14 +38,16 @@ class KernelPlaces:
         """Looks through complete events; `devices`, int64, is `args.device` of each."""
         categories = rows.texts("cat")
         texts = categories.dictionary.to_pylist()
-        codes = _codes(categories)
+        codes = text_codes(categories)
         is_work = np.array([*(text in WORK for text in texts), False])[codes]
         is_host = ~np.array([*(text in WORK or text in _BESIDE for text in texts), True])[codes]
         pids = rows.spelled("pid")
         names = pids.dictionary.to_pylist()
-        self._hosts.update(names[code] for code in np.unique(_codes(pids)[is_host]).tolist() if code >= 0)
+        self._hosts.update(names[code] for code in np.unique(text_codes(pids)[is_host]).tolist() if code >= 0)
         is_call = np.array([*(text.endswith(_OF_RUNTIMES) for text in texts), False])[codes]
-        self._launching.update(names[code] for code in np.unique(_codes(pids)[is_call]).tolist() if code >= 0)
+        self._launching.update(
+            names[code] for code in np.unique(text_codes(pids)[is_call]).tolist() if code >= 0
+        )
         if is_work.any():
             self._add_work(rows.take(is_work), devices.filter(pa.array(is_work)))
         is_python = np.array([*(text in _OF_PYTHON for text in texts), False])[codes]
@@ -81,7 +83,7 @@ class KernelPlaces:
 
     def _add_threads(self, rows: JsonRows) -> None:
         pids, tids = rows.spelled("pid"), rows.spelled("tid")
-        found, _ = distinct_rows(_codes(pids), _codes(tids))
+        found, _ = distinct_rows(text_codes(pids), text_codes(tids))
         process_of, thread_of = pids.dictionary.to_pylist(), tids.dictionary.to_pylist()
         self._threads.update(
             (process_of[pid], thread_of[tid]) for pid, tid in found.tolist() if pid >= 0 and tid >= 0
@@ -90,15 +92,9 @@ class KernelPlaces:
     def _add_work(self, rows: JsonRows, devices: pa.Array) -> None:
         pids, tids = rows.spelled("pid"), rows.spelled("tid")
         known = devices.fill_null(_UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
-        found, _ = distinct_rows(_codes(pids), _codes(tids), known)
+        found, _ = distinct_rows(text_codes(pids), text_codes(tids), known)
         process_of, thread_of = pids.dictionary.to_pylist(), tids.dictionary.to_pylist()
         for pid, tid, device in found.tolist():
             if pid >= 0 and tid >= 0 and _UNKNOWN <= device < _MOST_DEVICES:
                 key = process_of[pid], thread_of[tid]
                 self._streams[key] = max(device, self._streams.get(key, _UNKNOWN))
-
-
-def _codes(texts: pa.DictionaryArray) -> Int64Array:
-    """Place of each text in the dictionary; -1 where it is null."""
-    codes: Int64Array = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.errors import TraceError
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import LANE, Process, Recording, Track
 from neuron_tools.profile.importers.spans import stage_spans
 
@@ -71,13 +71,11 @@ class Lanes:
             ),
         )
 
-    def streams(
-        self, processes: Int64Array, devices: Int64Array, numbers: Int64Array, name: str | None = None
-    ) -> pa.Array:
+    def streams(self, processes: Ints, devices: Ints, numbers: Ints, name: str | None = None) -> pa.Array:
         """Lane of each row of a table of device work."""
         return _each((processes, devices, numbers), lambda key: self.stream(key[0], key[1], key[2], name))
 
-    def threads(self, processes: Int64Array, numbers: Int64Array) -> pa.Array:
+    def threads(self, processes: Ints, numbers: Ints) -> pa.Array:
         """Lane of each row of a table of host calls."""
         return _each((processes, numbers), lambda key: self.thread(key[0], key[1]))
 
@@ -118,7 +116,7 @@ class Lanes:
         return Track(owner, title, "stream", parent, device, number, sort_index=number)
 
 
-def _each(keys: tuple[Int64Array, ...], lane_of: Callable[[list[int]], int]) -> pa.Array:
+def _each(keys: tuple[Ints, ...], lane_of: Callable[[list[int]], int]) -> pa.Array:
     """Lane of each row of keys, asked once per different row; int32."""
     different, places = distinct_rows(*keys)
     lanes = np.array([lane_of(key) for key in different.tolist()], np.int32)

@@ -17,18 +17,16 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
-Floats = npt.NDArray[np.float64]
 NAME = "torch memory snapshot"
 LARGEST_BYTES = 1 << 30
 CATEGORY = "memory"
@@ -114,14 +112,9 @@ def read(file: TraceFile, recording: Recording) -> None:
 
 
 def _loaded(file: TraceFile) -> dict[Any, Any]:
-    parts, size = [], 0
-    for block in file.blocks():
-        size += len(block)
-        if size > LARGEST_BYTES:
-            raise TraceError(f"{file.path} unpacks to over {LARGEST_BYTES >> 20} MiB: record fewer events.")
-        parts.append(block)
+    content = file.content(LARGEST_BYTES, "record fewer events")
     try:
-        found = _Unpickler(BytesIO(b"".join(parts))).load()
+        found = _Unpickler(BytesIO(content)).load()
     except _NotPlainError as error:
         raise TraceError(f"{file.path} is no memory snapshot ({error}).") from error
     except (pickle.UnpicklingError, *_DAMAGED) as error:
@@ -159,7 +152,7 @@ def _own_line(frames: Sequence[Any]) -> tuple[str | None, int | None]:
     return found
 
 
-def _times(events: Sequence[_Event], has_times: bool) -> Int64Array:
+def _times(events: Sequence[_Event], has_times: bool) -> Ints:
     told = [event.time_us if has_times else place for place, event in enumerate(events)]
     bound = LARGEST_TIME // 2000
     return np.array([1000 * min(max(time or 0, -bound), bound) for time in told], np.int64)
@@ -175,7 +168,7 @@ def _sizes(events: Sequence[_Event], kind: str, segments: Sequence[dict[Any, Any
     return sizes
 
 
-def _stage_counter(recording: Recording, lane: int, sizes: Floats, times: Int64Array) -> None:
+def _stage_counter(recording: Recording, lane: int, sizes: Floats, times: Ints) -> None:
     """Samples wherever the size changes, the first at the beginning."""
     changed = np.concatenate([[True], sizes[1:] != sizes[:-1]])
     recording.append(
@@ -189,7 +182,7 @@ def _stage_counter(recording: Recording, lane: int, sizes: Floats, times: Int64A
 
 
 def _stage_events(
-    recording: Recording, lanes: Lanes, device: int, events: Sequence[_Event], times: Int64Array
+    recording: Recording, lanes: Lanes, device: int, events: Sequence[_Event], times: Ints
 ) -> None:
     if not events:
         return

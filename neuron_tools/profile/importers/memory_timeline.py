@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import LANE, Clock, Process, Recording, Track
 from neuron_tools.profile.importers.trace_file import TraceFile
 
@@ -87,7 +87,7 @@ def _add_events(file: TraceFile, recording: Recording, lanes: Any) -> None:
         _stage(recording, np.full(len(events), lanes[-1]), time_ns, total)
 
 
-def _events(file: TraceFile) -> Iterator[Int64Array]:
+def _events(file: TraceFile) -> Iterator[Ints]:
     """Chunks of (time, action, bytes, category), int64, shape (events, 4)."""
     rest = b""
     for block in file.blocks():
@@ -126,24 +126,16 @@ def _size(told: Any) -> float:
 
 
 def _times_and_sizes(file: TraceFile) -> tuple[list[Any], list[Any]]:
-    parts, size = [], 0
-    for block in file.blocks():
-        size += len(block)
-        if size > LARGEST_TEXT_BYTES:
-            raise TraceError(
-                f"{file.path} has more than {LARGEST_TEXT_BYTES >> 20} MiB of text: "
-                "export the timeline as raw.json.gz, which is read in parts."
-            )
-        parts.append(block)
+    content = file.content(LARGEST_TEXT_BYTES, "export the timeline as raw.json.gz, which is read in parts")
     try:
-        times, sizes = json.loads(b"".join(parts))
+        times, sizes = json.loads(content)
         count = min(len(times), len(sizes))
         return list(times)[:count], list(sizes)[:count]
     except (ValueError, TypeError, RecursionError) as error:
         raise TraceError(f"{file.path} is no memory timeline: it is not two lists of one length.") from error
 
 
-def _stage(recording: Recording, lanes: Any, time_ns: Int64Array, values: Any) -> None:
+def _stage(recording: Recording, lanes: Any, time_ns: Ints, values: Any) -> None:
     columns = {
         LANE: pa.array(lanes.astype(np.int32)),
         "timestamp": pa.array(time_ns),

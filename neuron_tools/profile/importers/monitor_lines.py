@@ -66,8 +66,7 @@ def read(file: TraceFile, recording: Recording) -> None:
     for report in _reports(document):
         samples.add(report)
     samples.finish()
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    recording.warn_all(document.damage.sentences())
 
 
 def _reports(document: JsonDocument) -> Iterator[dict[str, Any]]:

@@ -50,8 +50,7 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
         recording.format_name = OWN_NAME
         is_capture = "host_clock" in layout.read_manifest(path)
     catalog = read_catalog(path)
-    for sentence in catalog.missing:
-        recording.warn(sentence)
+    recording.warn_all(catalog.missing)
     has_device_rows = "Instruction" in catalog.tables or "DmaPacketAggregated" in catalog.tables
     for name, stored in catalog.tables.items():
         if name == "SchemaFields":

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.emitted_operators import operators_of_ranges
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
@@ -290,15 +290,15 @@ def _work_arguments(rows: pa.RecordBatch, work: _Work) -> dict[str, pa.Array]:
     return found
 
 
-def _process_numbers(numbers: pa.Array) -> Int64Array:
+def _process_numbers(numbers: pa.Array) -> Ints:
     """Process in each serialized number of a process or thread; `NO_NUMBER` where there is none."""
-    values: Int64Array = numbers.fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
+    values: Ints = numbers.fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
     return np.where(values > 0, (values >> _PID_SHIFT) & _NUMBER_MASK, NO_NUMBER)
 
 
-def _small(numbers: pa.Array, limit: int) -> Int64Array:
+def _small(numbers: pa.Array, limit: int) -> Ints:
     """Numbers of devices or streams; 0 where a row has none that is sensible."""
-    values: Int64Array = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+    values: Ints = numbers.fill_null(0).to_numpy(zero_copy_only=False)
     return np.where((values >= 0) & (values < limit), values, 0)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.importers.json_rows import BoolArray
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.profile.importers.span_pairs import match_ends
 
 
@@ -21,9 +20,9 @@ class OpenSpans:
     def __init__(self) -> None:
         self.unmatched_ends = 0
         self._open: pa.Table | None = None
-        self._open_lane: Int64Array = np.zeros(0, np.int64)
+        self._open_lane: Ints = np.zeros(0, np.int64)
 
-    def add(self, events: pa.Table, lane: Int64Array, is_begin: BoolArray) -> pa.Table | None:
+    def add(self, events: pa.Table, lane: Ints, is_begin: Bools) -> pa.Table | None:
         """Adds events in order.
 
         Args:
@@ -55,7 +54,7 @@ class OpenSpans:
         return self._open.append_column("end_ts", pa.array(end))
 
 
-def _closed(events: pa.Table, begins: Int64Array, ends: Int64Array) -> pa.Table:
+def _closed(events: pa.Table, begins: Ints, ends: Ints) -> pa.Table:
     spans = events.take(pa.array(begins))
     spans = spans.append_column("end_ts", events["start_ts"].take(pa.array(ends)))
     added = events["arguments_json"].take(pa.array(ends))

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.interned import Epochs, InternedTexts
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.open_spans import OpenSpans
 from neuron_tools.profile.importers.perfetto_arguments import arguments_json
 from neuron_tools.profile.importers.perfetto_clocks import Clocks
@@ -29,6 +29,7 @@ from neuron_tools.profile.importers.protobuf_scan import split_messages
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.spans import stage_spans
 from neuron_tools.profile.importers.trace_file import TraceFile
+from neuron_tools.profile.perfetto_fields import field_number
 
 NAME = "Perfetto trace"
 LARGEST_UNPACKED_BYTES = 64 << 20
@@ -36,14 +37,9 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 _LEGACY_TYPES = {ord("B"): BEGIN, ord("E"): END, ord("I"): INSTANT, ord("i"): INSTANT, ord("X"): BEGIN}
 
 
-def _number(message: str, field: str) -> int:
-    number: int = getattr(protos, message).DESCRIPTOR.fields_by_name[field].number
-    return number
-
-
-PACKET = _number("Trace", "packet")
+PACKET = field_number("Trace", "packet")
 (TIMESTAMP, CLOCK, SEQUENCE, FLAGS, EVENT, DESCRIPTOR, INTERNED, SNAPSHOT, DEFAULTS, TREE, COMPRESSED) = (
-    _number("TracePacket", field)
+    field_number("TracePacket", field)
     for field in (
         "timestamp", "timestamp_clock_id", "trusted_packet_sequence_id", "sequence_flags", "track_event",
         "track_descriptor", "interned_data", "clock_snapshot", "trace_packet_defaults", "process_tree",
@@ -51,15 +47,17 @@ PACKET = _number("Trace", "packet")
     )
 )  # fmt: skip
 (TYPE, TRACK, EVENT_NAME, NAME_IID, CATEGORIES, CATEGORY_IIDS, ANNOTATIONS, INT_VALUE, DOUBLE_VALUE) = (
-    _number("TrackEvent", field)
+    field_number("TrackEvent", field)
     for field in (
         "type", "track_uuid", "name", "name_iid", "categories", "category_iids", "debug_annotations",
         "counter_value", "double_counter_value",
     )
 )  # fmt: skip
-LOCATION_IID, LEGACY = (_number("TrackEvent", field) for field in ("source_location_iid", "legacy_event"))
+LOCATION_IID, LEGACY = (
+    field_number("TrackEvent", field) for field in ("source_location_iid", "legacy_event")
+)
 INTERNED_KINDS = {
-    kind: _number("InternedData", kind)
+    kind: field_number("InternedData", kind)
     for kind in (
         "event_names", "event_categories", "debug_annotation_names", "debug_annotation_string_values",
         "source_locations",
@@ -145,7 +143,7 @@ class PerfettoReader:
         self._tracks.finish()
         self._recording.clock = Clock(self._clocks.unix_ns)
 
-    def _add_descriptions(self, packets: Messages, sequence: Int64Array) -> None:
+    def _add_descriptions(self, packets: Messages, sequence: Ints) -> None:
         rows, descriptors = packets.messages(DESCRIPTOR)
         for index, row in enumerate(rows.tolist()):
             self._tracks.add_descriptor(descriptors.content(index), int(sequence[row]))
@@ -166,7 +164,7 @@ class PerfettoReader:
         if defaults.track_event_defaults.track_uuid:
             self._tracks.set_default(sequence, int(defaults.track_event_defaults.track_uuid))
 
-    def _define(self, packets: Messages, epoch: Int64Array) -> None:
+    def _define(self, packets: Messages, epoch: Ints) -> None:
         row, interned = packets.messages(INTERNED)
         for kind, field in INTERNED_KINDS.items():
             owner, entries = interned.messages(field)
@@ -180,7 +178,7 @@ class PerfettoReader:
                     )
                 self._interned[kind].define(epoch[row[owner]], iids, texts)
 
-    def _times(self, packets: Messages, sequence: Int64Array) -> Int64Array:
+    def _times(self, packets: Messages, sequence: Ints) -> Ints:
         time, _ = packets.number(TIMESTAMP)
         clock, _ = packets.number(CLOCK)
         return self._clocks.to_main(np.maximum(time, 0), clock, sequence, packets.messages(SNAPSHOT))
@@ -206,9 +204,7 @@ class PerfettoReader:
         if count:
             self.add(Messages(data, starts[:count], stops[:count]), level=1)
 
-    def _add_events(
-        self, events: Messages, time: Int64Array, epoch: Int64Array, sequence: Int64Array
-    ) -> None:
+    def _add_events(self, events: Messages, time: Ints, epoch: Ints, sequence: Ints) -> None:
         kind, _ = events.number(TYPE)
         kind = self._with_legacy(events, kind)
         track = self._tracks_of(events, sequence)
@@ -220,7 +216,7 @@ class PerfettoReader:
         if len(spans):
             self._add_spans(events, spans, kind[spans], track[spans], time[spans], epoch)
 
-    def _with_legacy(self, events: Messages, kind: Int64Array) -> Int64Array:
+    def _with_legacy(self, events: Messages, kind: Ints) -> Ints:
         row, legacy = events.messages(LEGACY)
         if not len(legacy):
             return kind
@@ -231,7 +227,7 @@ class PerfettoReader:
             kind[chosen] = meaning
         return kind
 
-    def _tracks_of(self, events: Messages, sequence: Int64Array) -> Int64Array:
+    def _tracks_of(self, events: Messages, sequence: Ints) -> Ints:
         track, has_track = events.number(TRACK)
         if not has_track.all():
             for own in np.unique(sequence[~has_track]).tolist():
@@ -240,12 +236,12 @@ class PerfettoReader:
                 ).astype(np.int64)
         return track
 
-    def _lanes(self, track: Int64Array, *, is_counter: bool) -> Int64Array:
+    def _lanes(self, track: Ints, *, is_counter: bool) -> Ints:
         values, which = np.unique(track, return_inverse=True)
         lanes = [self._tracks.lane(uuid & ((1 << 64) - 1), is_counter=is_counter) for uuid in values.tolist()]
         return np.array(lanes, np.int64)[which.reshape(-1)]
 
-    def _add_counters(self, events: Messages, rows: Int64Array, track: Int64Array, time: Int64Array) -> None:
+    def _add_counters(self, events: Messages, rows: Ints, track: Ints, time: Ints) -> None:
         whole, has_whole = events.number(INT_VALUE)
         exact, has_exact = events.double(DOUBLE_VALUE)
         value = np.where(has_exact, exact, whole.astype(np.float64))[rows]
@@ -264,11 +260,11 @@ class PerfettoReader:
     def _add_spans(
         self,
         events: Messages,
-        rows: Int64Array,
-        kind: Int64Array,
-        track: Int64Array,
-        time: Int64Array,
-        epoch: Int64Array,
+        rows: Ints,
+        kind: Ints,
+        track: Ints,
+        time: Ints,
+        epoch: Ints,
     ) -> None:
         lane = self._lanes(track, is_counter=False)
         is_begin = kind != END
@@ -291,7 +287,7 @@ class PerfettoReader:
             if closed is not None:
                 stage_spans(self._recording, closed)
 
-    def _legacy_durations(self, events: Messages) -> Int64Array:
+    def _legacy_durations(self, events: Messages) -> Ints:
         """Durations of complete events, nanoseconds; -1 for events that are none."""
         durations = np.full(len(events), -1, np.int64)
         row, legacy = events.messages(LEGACY)
@@ -302,7 +298,7 @@ class PerfettoReader:
             durations[row[is_complete]] = np.clip(microseconds[is_complete], 0, 1 << 50) * 1000
         return durations
 
-    def _columns(self, events: Messages, rows: Int64Array, epoch: Int64Array) -> dict[str, Any]:
+    def _columns(self, events: Messages, rows: Ints, epoch: Ints) -> dict[str, Any]:
         name_iid, _ = events.number(NAME_IID)
         names = pc.coalesce(
             self._interned["event_names"].look_up(epoch, name_iid), events.texts(EVENT_NAME), ""
@@ -328,13 +324,13 @@ class PerfettoReader:
             return columns
         return {name: column.take(pa.array(rows)) for name, column in columns.items()}
 
-    def _categories(self, events: Messages, epoch: Int64Array) -> pa.Array:
+    def _categories(self, events: Messages, epoch: Ints) -> pa.Array:
         owner, iids = events.numbers(CATEGORY_IIDS)
         last = np.zeros(len(events), np.int64)
         last[owner] = iids
         return pc.coalesce(events.texts(CATEGORIES), self._interned["event_categories"].look_up(epoch, last))
 
-    def _locations(self, events: Messages, epoch: Int64Array) -> tuple[pa.Array, pa.Array]:
+    def _locations(self, events: Messages, epoch: Ints) -> tuple[pa.Array, pa.Array]:
         iids, _ = events.number(LOCATION_IID)
         texts = self._interned["source_locations"].look_up(epoch, iids)
         parts = pc.split_pattern(texts, LINE_SEPARATOR, max_splits=1, reverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,21 +12,17 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
-from neuron_tools.profile.importers import json_decode
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.profile.importers.interned import InternedTexts
 from neuron_tools.profile.importers.json_members import finite_doubles, objects_of_members, quoted
-from neuron_tools.profile.importers.json_rows import BoolArray, string_array
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.json_rows import valid_json
 from neuron_tools.profile.importers.protobuf_fields import Messages, valid_texts
+from neuron_tools.profile.perfetto_fields import field_number
 
 MOST_LEVELS = 32
 
 
-def _number(field: str) -> int:
-    number: int = protos.DebugAnnotation.DESCRIPTOR.fields_by_name[field].number
-    return number
-
-
+_number = partial(field_number, "DebugAnnotation")
 NAME_IID, NAME = _number("name_iid"), _number("name")
 BOOL, UINT, INT, DOUBLE = (_number(f"{kind}_value") for kind in ("bool", "uint", "int", "double"))
 TEXT, TEXT_IID, POINTER = _number("string_value"), _number("string_value_iid"), _number("pointer_value")
@@ -35,9 +32,9 @@ NESTED = tuple(_number(field) for field in ("nested_value", "dict_entries", "arr
 
 def arguments_json(
     events: int,
-    row: Int64Array,
+    row: Ints,
     annotations: Messages,
-    epoch: Int64Array,
+    epoch: Ints,
     names: InternedTexts,
     texts: InternedTexts,
 ) -> pa.StringArray:
@@ -61,7 +58,7 @@ def arguments_json(
     return objects_of_members(events, row, key, values)
 
 
-def _values(annotations: Messages, epoch: Int64Array, texts: InternedTexts) -> pa.Array:
+def _values(annotations: Messages, epoch: Ints, texts: InternedTexts) -> pa.Array:
     """Values as JSON text; the first kind that is set counts."""
     text_iids, has_text = annotations.number(TEXT_IID)
     candidates = [
@@ -76,7 +73,7 @@ def _values(annotations: Messages, epoch: Int64Array, texts: InternedTexts) -> p
     return pc.coalesce(*candidates, _nested(annotations))
 
 
-def _if(found: tuple[Any, BoolArray], convert: Any) -> pa.Array:
+def _if(found: tuple[Any, Bools], convert: Any) -> pa.Array:
     values, present = found
     if not present.any():
         return pa.nulls(len(values), pa.string())
@@ -87,11 +84,7 @@ def _valid_json(annotations: Messages) -> pa.Array:
     starts, stops = annotations.places(JSON)
     if not (starts >= 0).any():
         return pa.nulls(len(starts), pa.string())
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
-    valid = np.zeros(len(starts), np.bool_)
-    json_decode.copy_valid(annotations.data, starts, stops, offsets, out, valid)
-    found = valid_texts(string_array(offsets, out[: offsets[-1]].copy(), valid))
+    found = valid_texts(valid_json(annotations.data, starts, stops))
     return pa.array(
         [text if text is not None and _is_json(text) else None for text in found.to_pylist()], pa.string()
     )
@@ -123,7 +116,7 @@ def _plain(annotation: Any, level: int) -> Any:
         return None
     if annotation.dict_entries:
         return {
-            _text(entry.name) or f"{entry.name_iid}": _plain(entry, level + 1)
+            text_of(entry.name) or f"{entry.name_iid}": _plain(entry, level + 1)
             for entry in annotation.dict_entries
         }
     if annotation.array_values:
@@ -131,13 +124,13 @@ def _plain(annotation: Any, level: int) -> Any:
     kind = annotation.WhichOneof("value")
     if kind == "nested_value":
         return _plain_nested(annotation.nested_value, level + 1)
-    value = None if kind is None else _text(getattr(annotation, kind))
+    value = None if kind is None else text_of(getattr(annotation, kind))
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
-def _text(value: Any) -> Any:
+def text_of(value: Any) -> Any:
     """A value as it is; the generated classes give bytes for a text that is no UTF-8."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
@@ -147,13 +140,13 @@ def _plain_nested(nested: Any, level: int) -> Any:
         return None
     if nested.dict_keys:
         return {
-            _text(key): _plain_nested(value, level + 1)
+            text_of(key): _plain_nested(value, level + 1)
             for key, value in zip(nested.dict_keys, nested.dict_values)
         }
     if nested.array_values:
         return [_plain_nested(value, level + 1) for value in nested.array_values]
     for kind in ("int_value", "double_value", "bool_value", "string_value"):
         if nested.HasField(kind):
-            value = _text(getattr(nested, kind))
+            value = text_of(getattr(nested, kind))
             return None if isinstance(value, float) and not np.isfinite(value) else value
     return None

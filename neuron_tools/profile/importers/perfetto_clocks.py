@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.protobuf_fields import Messages
 
 REALTIME, BOOTTIME = 1, 6
@@ -46,11 +46,11 @@ class Clocks:
 
     def to_main(
         self,
-        time: Int64Array,
-        clock: Int64Array,
-        sequence: Int64Array,
-        snapshots: tuple[Int64Array, Messages],
-    ) -> Int64Array:
+        time: Ints,
+        clock: Ints,
+        sequence: Ints,
+        snapshots: tuple[Ints, Messages],
+    ) -> Ints:
         """Times of packets on the main clock, int64 nanoseconds, shape (packets,).
 
         Args:
@@ -69,10 +69,10 @@ class Clocks:
             self._convert(found[part], time[part], clock[part], sequence[part], by_sequence[part])
             if number < len(messages):
                 self._add_snapshot(messages.content(number), int(sequence[edges[number + 1]]))
-        main: Int64Array = np.clip(found, -LARGEST_TIME, LARGEST_TIME)
+        main: Ints = np.clip(found, -LARGEST_TIME, LARGEST_TIME)
         return main
 
-    def _with_defaults(self, clock: Int64Array, sequence: Int64Array) -> Int64Array:
+    def _with_defaults(self, clock: Ints, sequence: Ints) -> Ints:
         clock = clock.copy()
         for own, default in self.default.items():
             clock[(clock == 0) & (sequence == own)] = default
@@ -80,10 +80,10 @@ class Clocks:
 
     def _convert(
         self,
-        found: Int64Array,
-        time: Int64Array,
-        clock: Int64Array,
-        sequence: Int64Array,
+        found: Ints,
+        time: Ints,
+        clock: Ints,
+        sequence: Ints,
         by_sequence: np.ndarray,
     ) -> None:
         for other, offset in self._to_main.items():

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
-from neuron_tools.profile.importers.json_rows import BoolArray
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.profile.importers.protobuf_fields import Messages
 from neuron_tools.profile.importers.recording import Recording
+from neuron_tools.profile.importers.spans import stage_flows
+from neuron_tools.profile.perfetto_fields import field_number
 
-
-def _number(field: str) -> int:
-    number: int = protos.TrackEvent.DESCRIPTOR.fields_by_name[field].number
-    return number
-
-
+_number = partial(field_number, "TrackEvent")
 FIELDS = tuple(_number(field) for field in ("flow_ids", "flow_ids_old"))
 ENDING_FIELDS = tuple(_number(field) for field in ("terminating_flow_ids", "terminating_flow_ids_old"))
 
@@ -31,9 +26,7 @@ class PerfettoFlows:
         self._recording = recording
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
 
-    def add(
-        self, events: Messages, rows: Int64Array, ids: Int64Array, is_begin: BoolArray, time_ns: Int64Array
-    ) -> None:
+    def add(self, events: Messages, rows: Ints, ids: Ints, is_begin: Bools, time_ns: Ints) -> None:
         """Adds the flows of some events.
 
         Args:
@@ -61,8 +54,4 @@ class PerfettoFlows:
         number, span, ending = number[order], span[order], ending[order]
         follows = (number[1:] == number[:-1]) & ~ending[:-1] & (span[1:] != span[:-1])
         source, target = span[:-1][follows], span[1:][follows]
-        tables = pa.array(["TraceSpan"]).dictionary_encode().take(pa.array(np.zeros(len(source), np.int32)))
-        self._recording.append(
-            "Flow",
-            {"in_id": pa.array(source), "out_id": pa.array(target), "in_table": tables, "out_table": tables},
-        )
+        stage_flows(self._recording, source, target)

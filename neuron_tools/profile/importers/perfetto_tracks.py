@@ -8,6 +8,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.profile.importers.perfetto_arguments import text_of
 from neuron_tools.profile.importers.recording import Process, Recording, Track
 
 MOST_LEVELS = 64
@@ -53,9 +54,9 @@ class PerfettoTracks:
             return
         for process in tree.processes:
             if process.cmdline:
-                self._process_names[process.pid] = _text(process.cmdline[0])
+                self._process_names[process.pid] = text_of(process.cmdline[0])
         for thread in tree.threads:
-            self._thread_names[(thread.tgid, thread.tid)] = _text(thread.name)
+            self._thread_names[(thread.tgid, thread.tid)] = text_of(thread.name)
 
     def set_default(self, sequence: int, uuid: int) -> None:
         """The track of events of a sequence that name none."""
@@ -102,7 +103,7 @@ class PerfettoTracks:
             return twin
         rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         counter = descriptor.counter if descriptor.HasField("counter") else None
-        unit = None if counter is None else _text(counter.unit_name) or _UNITS.get(counter.unit)
+        unit = None if counter is None else text_of(counter.unit_name) or _UNITS.get(counter.unit)
         name = _name(descriptor) or ("counter" if is_counter else "events")
         return self._add(Track(process, name, _kind(is_counter), parent, sort_index=rank, unit=unit))
 
@@ -113,14 +114,16 @@ class PerfettoTracks:
             return None
         wanted = name.removesuffix(OVERLAP)
         for key, other in self._descriptors.items():
-            is_twin = other.HasField("thread") and _text(other.thread.thread_name) == wanted
+            is_twin = other.HasField("thread") and text_of(other.thread.thread_name) == wanted
             if is_twin and self._process_of(self._process_uuid(int(other.thread.pid))) == process:
                 return self._track(key, False)
         return None
 
     def _thread(self, thread: Any, process: int, descriptor: Any) -> Track:
         name = (
-            _text(thread.thread_name) or self._thread_names.get((thread.pid, thread.tid)) or _name(descriptor)
+            text_of(thread.thread_name)
+            or self._thread_names.get((thread.pid, thread.tid))
+            or _name(descriptor)
         )
         rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         title = name or f"Thread {thread.tid}"
@@ -181,7 +184,7 @@ class PerfettoTracks:
             pid = -uuid if uuid < 0 else None
             return Process(name=None if pid is None else self._process_names.get(pid), process_id=pid)
         pid = int(descriptor.process.pid)
-        name = _text(descriptor.process.process_name) or self._process_names.get(pid) or f"Process {pid}"
+        name = text_of(descriptor.process.process_name) or self._process_names.get(pid) or f"Process {pid}"
         found = _RANK.match(name)
         rank = int(found.group(1)) if found else None
         return Process(name=_RANK.sub("", name, count=1), process_id=pid, rank=rank)
@@ -196,12 +199,7 @@ class PerfettoTracks:
 
 def _name(descriptor: Any) -> str:
     names = (descriptor.name, descriptor.static_name, getattr(descriptor, "atrace_name", ""))
-    return next((_text(name) for name in names if name), "")
-
-
-def _text(value: str | bytes) -> str:
-    """A text of a message; the generated classes give bytes where it is no UTF-8."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return next((text_of(name) for name in names if name), "")
 
 
 def _kind(is_counter: bool) -> str:

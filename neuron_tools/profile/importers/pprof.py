@@ -162,15 +162,10 @@ def _text_place(content: bytes, place: int) -> tuple[int, int]:
 
 
 def _parsed(file: TraceFile) -> Any:
-    parts, size = [], 0
-    for block in file.blocks():
-        size += len(block)
-        if size > LARGEST_BYTES:
-            raise TraceError(f"{file.path} unpacks to over {LARGEST_BYTES >> 20} MiB: record less of it.")
-        parts.append(block)
+    content = file.content(LARGEST_BYTES, "record less of it")
     profile = _profile_class()()
     try:
-        profile.ParseFromString(b"".join(parts))
+        profile.ParseFromString(content)
     except DecodeError as error:
         raise TraceError(f"{file.path} is no whole pprof profile: record or copy it again.") from error
     return profile

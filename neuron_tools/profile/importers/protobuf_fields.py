@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Bools, Bytes, Ints
 from neuron_tools.profile.importers import protobuf_scan
-from neuron_tools.profile.importers.json_rows import BoolArray, raw_texts
+from neuron_tools.profile.importers.json_rows import raw_texts
 from neuron_tools.profile.importers.protobuf_scan import (
     BYTES,
     FIXED32,
@@ -21,9 +22,7 @@ from neuron_tools.profile.importers.protobuf_scan import (
     VALUE,
     VARINT,
     WIRE,
-    Int64Array,
-    UInt8Array,
-)  # fmt: skip
+)
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 MOST_MESSAGES = 1 << 17
@@ -41,7 +40,7 @@ class Messages:
 
     SCALARS: ClassVar[tuple[int, ...]] = (VARINT, FIXED64, FIXED32)
 
-    def __init__(self, data: UInt8Array, starts: Int64Array, stops: Int64Array) -> None:
+    def __init__(self, data: Bytes, starts: Ints, stops: Ints) -> None:
         self.data, self.starts, self.stops = data, starts, stops
         room = max(1024, 8 * len(starts))
         while True:
@@ -59,7 +58,7 @@ class Messages:
         """The bytes of one message."""
         return self.data[self.starts[message] : self.stops[message]].tobytes()
 
-    def number(self, field: int, default: int = 0) -> tuple[Int64Array, BoolArray]:
+    def number(self, field: int, default: int = 0) -> tuple[Ints, Bools]:
         """The last value of a scalar field in each message (bits of fixed-width ones), and where it is."""
         values = np.full(len(self), default, np.int64)
         present = np.zeros(len(self), np.bool_)
@@ -68,12 +67,12 @@ class Messages:
         present[rows[:, ROW]] = True
         return values, present
 
-    def double(self, field: int) -> tuple[npt.NDArray[np.float64], BoolArray]:
+    def double(self, field: int) -> tuple[npt.NDArray[np.float64], Bools]:
         """The last value of a double field in each message, and where there is one."""
         bits, present = self.number(field)
         return bits.view(np.float64), present
 
-    def numbers(self, field: int) -> tuple[Int64Array, Int64Array]:
+    def numbers(self, field: int) -> tuple[Ints, Ints]:
         """Every value of a repeated scalar field, and the message that each belongs to.
 
         A packed field of fixed-width or base-128 numbers is not unpacked: writers of traces do not pack.
@@ -81,14 +80,14 @@ class Messages:
         rows = self._of(field, self.SCALARS)
         return rows[:, ROW], rows[:, VALUE]
 
-    def messages(self, field: int) -> tuple[Int64Array, Messages]:
+    def messages(self, field: int) -> tuple[Ints, Messages]:
         """Every value of a field of submessages, and the message that each belongs to."""
         rows = self._of(field, (BYTES,))
         return rows[:, ROW], Messages(
             self.data, np.ascontiguousarray(rows[:, VALUE]), np.ascontiguousarray(rows[:, STOP])
         )
 
-    def places(self, field: int) -> tuple[Int64Array, Int64Array]:
+    def places(self, field: int) -> tuple[Ints, Ints]:
         """Where the last bytes of a field stand in each message; -1 where there are none."""
         starts, stops = np.full(len(self), -1, np.int64), np.full(len(self), -1, np.int64)
         rows = self._of(field, (BYTES,))
@@ -101,9 +100,9 @@ class Messages:
         texts = raw_texts(self.data, starts, stops, starts >= 0)
         return valid_texts(texts)
 
-    def _of(self, field: int, wires: tuple[int, ...]) -> Int64Array:
+    def _of(self, field: int, wires: tuple[int, ...]) -> Ints:
         chosen = (self._found[:, NUMBER] == field) & np.isin(self._found[:, WIRE], wires)
-        rows: Int64Array = self._found[chosen]
+        rows: Ints = self._found[chosen]
         return rows
 
 

@@ -7,12 +7,9 @@ to the place where it does.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bytes, Ints
 from neuron_tools.compiled import compiled
-
-UInt8Array = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 ROW, NUMBER, WIRE, VALUE, STOP = range(5)
@@ -20,7 +17,7 @@ ROW, NUMBER, WIRE, VALUE, STOP = range(5)
 
 
 @compiled
-def _varint(data: UInt8Array, position: int, end: int) -> tuple[np.int64, int]:
+def _varint(data: Bytes, position: int, end: int) -> tuple[np.int64, int]:
     """A base-128 number, its bits as int64, and the position after it; -1 where it does not end."""
     value = np.uint64(0)
     for step in range(10):
@@ -35,7 +32,7 @@ def _varint(data: UInt8Array, position: int, end: int) -> tuple[np.int64, int]:
 
 
 @compiled
-def _fixed(data: UInt8Array, position: int, width: int) -> np.int64:
+def _fixed(data: Bytes, position: int, width: int) -> np.int64:
     """A little-endian number, its bits as int64."""
     value = np.uint64(0)
     for step in range(width):
@@ -45,9 +42,7 @@ def _fixed(data: UInt8Array, position: int, width: int) -> np.int64:
 
 
 @compiled
-def list_fields(
-    data: UInt8Array, starts: Int64Array, stops: Int64Array, found: Int64Array
-) -> tuple[int, int]:
+def list_fields(data: Bytes, starts: Ints, stops: Ints, found: Ints) -> tuple[int, int]:
     """All fields of some messages, as far as `found` has room.
 
     Args:
@@ -104,7 +99,7 @@ def list_fields(
 
 @compiled
 def split_messages(
-    data: UInt8Array, position: int, end: int, field: int, starts: Int64Array, stops: Int64Array
+    data: Bytes, position: int, end: int, field: int, starts: Ints, stops: Ints
 ) -> tuple[int, int, bool]:
     """The elements of a repeated message field of a message that is read in pieces.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.arrays import Ints
 
 LANE = "lane"
 """Column of staged rows in the place of process_idx and track_idx: index into `Recording.lanes`."""
@@ -92,7 +92,7 @@ class Recording:
     clock: Clock = field(default_factory=Clock)
     rank: int | None = None
     world_size: int | None = None
-    collectives: dict[str, Int64Array] = field(default_factory=dict)
+    collectives: dict[str, Ints] = field(default_factory=dict)
     summary: dict[str, Any] | None = None
     warnings: Counter[tuple[str, str]] = field(default_factory=Counter)
     first_ns: int | None = None
@@ -146,6 +146,11 @@ class Recording:
         """Remembers a sentence for the Warning table."""
         if count > 0:
             self.warnings[(f"{self.source.name}: {message}", category)] += count
+
+    def warn_all(self, messages: Iterable[str]) -> None:
+        """Remembers several sentences."""
+        for message in messages:
+            self.warn(message)
 
     def add_process(self, process: Process) -> int:
         """Adds a process; returns its index."""

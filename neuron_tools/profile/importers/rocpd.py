@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.emitted_operators import operators_of_ranges
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.rocpd_counters import RocpdCounters
@@ -152,7 +152,7 @@ class _Reader:
     def _stage_work(
         self,
         rows: pa.RecordBatch,
-        devices: Int64Array,
+        devices: Ints,
         names: pa.Array,
         category: str,
         told: dict[str, pa.Array],
@@ -221,7 +221,7 @@ class _Reader:
             )
 
     def _stage_calls(
-        self, rows: pa.RecordBatch, lanes: pa.Array, names: pa.Array, start: Int64Array, end: Int64Array
+        self, rows: pa.RecordBatch, lanes: pa.Array, names: pa.Array, start: Ints, end: Ints
     ) -> None:
         details = self._details(rows)
         told = self._session.categories(rows).fill_null("").dictionary_encode()
@@ -255,17 +255,15 @@ class _Reader:
         stacks = self._session.event(rows, "stack_id")
         return pc.if_else(pc.greater(stacks, 0), stacks, pa.scalar(None, pa.int64()))
 
-    def _processes(self, keys: pa.Array) -> Int64Array:
+    def _processes(self, keys: pa.Array) -> Ints:
         return _mapped(keys, lambda key: self._numbers.get(key, NO_NUMBER))
 
-    def _devices(self, keys: pa.Array) -> Int64Array:
+    def _devices(self, keys: pa.Array) -> Ints:
         """Numbers of GPUs; `NO_NUMBER` for what is none."""
         agents = self._session.agents
         return _mapped(keys, lambda key: agents[key].device if key in agents else NO_NUMBER)
 
-    def _lines(
-        self, processes: Int64Array, devices: Int64Array, rows: pa.RecordBatch, *, is_copy: bool
-    ) -> pa.Array:
+    def _lines(self, processes: Ints, devices: Ints, rows: pa.RecordBatch, *, is_copy: bool) -> pa.Array:
         """Lanes of work: of its stream, or of its queue."""
         streams, queues = (_numbers(rows[f"{kind}_id"]) for kind in ("stream", "queue"))
         different, places = distinct_rows(processes, devices, streams, queues)
@@ -282,7 +280,7 @@ class _Reader:
             return self._lanes.stream(process, device, _COPIES_LINE, _COPIES)
         return self._lanes.stream(process, device, queue, names["queue"].get(queue, f"queue {queue}"))
 
-    def _threads(self, processes: Int64Array, keys: pa.Array, lines: pa.Array | None = None) -> pa.Array:
+    def _threads(self, processes: Ints, keys: pa.Array, lines: pa.Array | None = None) -> pa.Array:
         """Lanes of threads; `lines` names those of samples, which stand beside what the thread did."""
         coded = (pa.nulls(len(keys), pa.string()) if lines is None else lines).dictionary_encode()
         codes = coded.indices.cast(pa.int64()).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
@@ -310,14 +308,14 @@ def _category(told: str) -> str:
     return next((name for word, name in _CATEGORIES.items() if word in words), told.lower())
 
 
-def _numbers(column: pa.Array) -> Int64Array:
-    values: Int64Array = column.fill_null(0).to_numpy(zero_copy_only=False)
+def _numbers(column: pa.Array) -> Ints:
+    values: Ints = column.fill_null(0).to_numpy(zero_copy_only=False)
     return np.maximum(values, 0)
 
 
-def _mapped(keys: pa.Array, value_of: Callable[[int], int]) -> Int64Array:
+def _mapped(keys: pa.Array, value_of: Callable[[int], int]) -> Ints:
     """A number for each key, asked once per different one; `NO_NUMBER` for null."""
     coded = keys.dictionary_encode()
     values = np.array([*map(value_of, coded.dictionary.to_pylist()), NO_NUMBER], np.int64)
-    found: Int64Array = values[coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)]
+    found: Ints = values[coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)]
     return found

@@ -6,13 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Recording
 from neuron_tools.profile.importers.rocpd_session import Session
-
-Floats = npt.NDArray[np.float64]
 
 
 class RocpdCounters:
@@ -33,7 +31,7 @@ class RocpdCounters:
         self._about = _descriptions(session)
 
     def stage(
-        self, events: pa.Array, processes: Int64Array, start: Int64Array, end: Int64Array | None = None
+        self, events: pa.Array, processes: Ints, start: Ints, end: Ints | None = None
     ) -> npt.NDArray[np.bool_]:
         """Stages the values that belong to events; of those that end, 0 stands at the end.
 
@@ -59,11 +57,11 @@ class RocpdCounters:
         left = int(np.count_nonzero(~self._is_told))
         self._recording.warn("Values of counters without a time were left out.", count=left)
 
-    def _append(self, lanes: pa.Array, times: Int64Array, values: Floats) -> None:
+    def _append(self, lanes: pa.Array, times: Ints, values: Floats) -> None:
         columns = {LANE: lanes, "timestamp": pa.array(times), "value": pa.array(values)}
         self._recording.append("TraceCounter", columns)
 
-    def _lanes_of(self, processes: Int64Array, counters: Int64Array) -> pa.Array:
+    def _lanes_of(self, processes: Ints, counters: Ints) -> pa.Array:
         different, places = distinct_rows(processes, counters)
         lanes = [self._lane(process, counter) for process, counter in different.tolist()]
         return pa.array(np.array(lanes, np.int32)[places])
@@ -74,7 +72,7 @@ class RocpdCounters:
         return self._lanes.counter(process, f"GPU {gpu.device}" if gpu else "host", name, unit)
 
 
-def _sums(session: Session) -> tuple[Int64Array, Int64Array, Floats]:
+def _sums(session: Session) -> tuple[Ints, Ints, Floats]:
     """Event, counter and value of each, by event."""
     kept = [pa.table({"event": pa.nulls(0, pa.int64()), "counter": pa.nulls(0, pa.int64()),
                       "value_sum": pa.nulls(0, pa.float64())})]  # fmt: skip

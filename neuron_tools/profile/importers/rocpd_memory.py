@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_columns import objects_of_columns
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Recording
 
@@ -35,11 +35,9 @@ class RocpdMemory:
     def __init__(self, lanes: Lanes, recording: Recording) -> None:
         self._lanes = lanes
         self._recording = recording
-        self._parts: list[tuple[Int64Array, ...]] = []
+        self._parts: list[tuple[Ints, ...]] = []
 
-    def columns(
-        self, rows: pa.RecordBatch, processes: Int64Array, devices: Int64Array, times: Int64Array
-    ) -> dict[str, Any]:
+    def columns(self, rows: pa.RecordBatch, processes: Ints, devices: Ints, times: Ints) -> dict[str, Any]:
         """Columns of the spans of allocations and releases, which are kept in mind.
 
         Args:
@@ -84,7 +82,7 @@ class RocpdMemory:
         self._stage(process, device, time, change)
 
     def _remember(
-        self, rows: pa.RecordBatch, kinds: pa.Array, levels: pa.Array, places: tuple[Int64Array, ...]
+        self, rows: pa.RecordBatch, kinds: pa.Array, levels: pa.Array, places: tuple[Ints, ...]
     ) -> None:
         is_counted = pc.not_equal(levels, _SCRATCH).to_numpy(zero_copy_only=False)
         signs = np.array([_KINDS.get(kind, _NEITHER) for kind in kinds.to_pylist()], np.int64)
@@ -95,7 +93,7 @@ class RocpdMemory:
         parts = (*places, address, signs, np.clip(size, 0, _LARGEST))
         self._parts.append(tuple(part[chosen] for part in parts))
 
-    def _stage(self, process: Int64Array, device: Int64Array, time: Int64Array, change: Int64Array) -> None:
+    def _stage(self, process: Ints, device: Ints, time: Ints, change: Ints) -> None:
         different, places = distinct_rows(process, device)
         for place, (number, of_device) in enumerate(different.tolist()):
             own = np.flatnonzero((places == place) & (change != 0))

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
@@ -130,9 +130,9 @@ class _Rows:
         digits = pc.extract_regex(self.texts(name), r"^(?:[A-Za-z]+ )?(?P<number>\d{1,18})$")
         return pc.struct_field(digits, "number").cast(pa.int64())
 
-    def numbers(self, name: str, otherwise: int = 0) -> Int64Array:
+    def numbers(self, name: str, otherwise: int = 0) -> Ints:
         """As `integers`, without nulls."""
-        values: Int64Array = self.integers(name).fill_null(otherwise).to_numpy(zero_copy_only=False)
+        values: Ints = self.integers(name).fill_null(otherwise).to_numpy(zero_copy_only=False)
         return values
 
 
@@ -195,10 +195,10 @@ def _calls(rows: _Rows, lanes: Lanes) -> dict[str, Any]:
     }
 
 
-def _devices(agents: Int64Array) -> Int64Array:
+def _devices(agents: Ints) -> Ints:
     """Numbers of devices: those of agents, as CSV files do not say which are GPUs."""
     return np.clip(agents, 0, 1 << 10)
 
 
-def _unknown(rows: _Rows) -> Int64Array:
+def _unknown(rows: _Rows) -> Ints:
     return np.full(len(rows), NO_NUMBER, np.int64)

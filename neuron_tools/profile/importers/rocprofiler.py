@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.json_text import whole_number
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
@@ -62,8 +62,7 @@ def read(file: TraceFile, recording: Recording) -> None:
         if key == _ROOT:
             reader.read()
     reader.finish()
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    recording.warn_all(document.damage.sentences())
 
 
 class _Reader:
@@ -155,7 +154,7 @@ class _Reader:
             if timed.any():
                 self._stage(kind, rows.take(timed), start[timed], end[timed])
 
-    def _stage(self, kind: str, rows: JsonRows, start: Int64Array, end: Int64Array) -> None:
+    def _stage(self, kind: str, rows: JsonRows, start: Ints, end: Ints) -> None:
         columns: dict[str, Any] = {
             "start_ts": pa.array(start),
             "end_ts": pa.array(np.minimum(end, LARGEST_TIME)),
@@ -214,10 +213,10 @@ class _Reader:
         keys = zip(rows.integers("kind").to_pylist(), rows.integers("operation").to_pylist())
         return [self._operations.get(key, otherwise) for key in keys]
 
-    def _own(self, count: int) -> Int64Array:
+    def _own(self, count: int) -> Ints:
         return np.full(count, self._process, np.int64)
 
-    def _device_numbers(self, handles: pa.Array) -> Int64Array:
+    def _device_numbers(self, handles: pa.Array) -> Ints:
         """Number of each agent among the GPUs; `NO_NUMBER` for one that is none."""
         known = [self._gpus.get(handle, NO_NUMBER) for handle in handles.to_pylist()]
         return np.array(known, np.int64)
@@ -238,8 +237,8 @@ def _handles(rows: JsonRows, key: str) -> pa.Array:
     return rows.objects(key, _HANDLE).integers("handle")
 
 
-def _numbers(column: pa.Array) -> Int64Array:
-    values: Int64Array = column.fill_null(0).to_numpy(zero_copy_only=False)
+def _numbers(column: pa.Array) -> Ints:
+    values: Ints = column.fill_null(0).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.emitted_operators import operators_of_ranges
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.sqlite_file import SqliteFile, ends_of, times_of
@@ -184,10 +184,10 @@ class _Reader:
             return SqliteLookup(self._database, _CALLS, "id", integers=["pid"])
         return found.pop() if found else NO_NUMBER
 
-    def _processes_of(self, calls: pa.Array) -> Int64Array:
+    def _processes_of(self, calls: pa.Array) -> Ints:
         if isinstance(self._callers, int):
             return np.full(len(calls), self._callers, np.int64)
-        found: Int64Array = self._callers.look_up(calls).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
+        found: Ints = self._callers.look_up(calls).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False)
         return found
 
 
@@ -197,6 +197,6 @@ def _kinds(told: pa.Array) -> pa.Array:
     return pc.case_when(conditions, *(category for _, category in _KINDS), "kernel")
 
 
-def _small(numbers: pa.Array) -> Int64Array:
-    values: Int64Array = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+def _small(numbers: pa.Array) -> Ints:
+    values: Ints = numbers.fill_null(0).to_numpy(zero_copy_only=False)
     return np.where((values >= 0) & (values < _MOST_NUMBER), values, 0)

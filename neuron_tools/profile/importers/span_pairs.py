@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiled import compiled
 
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 NONE = -1
 
 
 @compiled
-def match_ends(lane: Int64Array, is_begin: BoolArray, lanes: int) -> Int64Array:
+def match_ends(lane: Ints, is_begin: Bools, lanes: int) -> Ints:
     """Ties each end to the innermost open begin of its lane.
 
     Args:
@@ -41,9 +39,7 @@ def match_ends(lane: Int64Array, is_begin: BoolArray, lanes: int) -> Int64Array:
 
 
 @compiled
-def enclosing_spans(
-    start_ns: Int64Array, end_ns: Int64Array, first: int, last: int, times: Int64Array, found: Int64Array
-) -> None:
+def enclosing_spans(start_ns: Ints, end_ns: Ints, first: int, last: int, times: Ints, found: Ints) -> None:
     """The innermost span of one track that holds each time; NONE where there is none.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.recording import LANE, Recording
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -33,6 +34,13 @@ def stage_spans(recording: Recording, spans: pa.Table) -> None:
         spans = spans.set_column(place, "end_ts", pa.array(np.maximum(start, end)))
     columns = {name: _column(spans, name, kind) for name, kind in _TYPES.items()}
     recording.append("TraceSpan", columns)
+
+
+def stage_flows(recording: Recording, source: Ints, target: Ints) -> None:
+    """Stages Flow rows from the spans with some ids to others, one row a pair."""
+    tables = pa.array(["TraceSpan"]).dictionary_encode().take(pa.array(np.zeros(len(source), np.int32)))
+    columns = {"in_id": pa.array(source), "out_id": pa.array(target)}
+    recording.append("Flow", {**columns, "in_table": tables, "out_table": tables})
 
 
 def _column(spans: pa.Table, name: str, kind: pa.DataType) -> pa.Array:

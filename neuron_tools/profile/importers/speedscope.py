@@ -55,8 +55,7 @@ def read(file: TraceFile, recording: Recording) -> None:
         elif key == "name":
             name = document.value()
     reader.finish(name if isinstance(name, str) and name else file.path.stem)
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    recording.warn_all(document.damage.sentences())
 
 
 class _Reader:

@@ -18,9 +18,9 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 MAGIC = b"SQLite format 3\x00"
@@ -180,14 +180,14 @@ def _as_number(value: object) -> object:
     return number if number < 1 << 63 else None
 
 
-def times_of(column: pa.Array) -> Int64Array:
+def times_of(column: pa.Array) -> Ints:
     """Times of rows, within what a profile can hold."""
-    values: Int64Array = column.to_numpy(zero_copy_only=False)
+    values: Ints = column.to_numpy(zero_copy_only=False)
     return np.clip(values, -LARGEST_TIME // 2, LARGEST_TIME // 2)
 
 
-def ends_of(column: pa.Array, start: Int64Array) -> Int64Array:
+def ends_of(column: pa.Array, start: Ints) -> Ints:
     """Ends of rows; what has none, such as a mark, lasts no time."""
-    ends: Int64Array = column.fill_null(0).to_numpy(zero_copy_only=False)
+    ends: Ints = column.fill_null(0).to_numpy(zero_copy_only=False)
     has_end = column.is_valid().to_numpy(zero_copy_only=False)
     return np.where(has_end, np.clip(ends, -LARGEST_TIME // 2, LARGEST_TIME // 2), start)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.errors import TraceError
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.sqlite_file import SqliteFile
 
 MOST_ROWS = 100_000_000
@@ -59,7 +59,7 @@ class SqliteLookup:
         order = _order(rows.column(0).to_numpy())
         if order is not None:
             rows = rows.take(pa.array(order))
-        self._keys: Int64Array = rows.column(0).to_numpy()
+        self._keys: Ints = rows.column(0).to_numpy()
         self._columns = {name: _array(rows.column(name)) for name in wanted}
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class SqliteLookup:
         place, is_missing = self._places(keys)
         return self._columns[name].take(pa.array(place, mask=is_missing))
 
-    def _places(self, keys: pa.Array) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+    def _places(self, keys: pa.Array) -> tuple[Ints, npt.NDArray[np.bool_]]:
         """Row of each number, and whether there is none."""
         if not len(self._keys):
             return np.zeros(len(keys), np.int64), np.ones(len(keys), bool)
@@ -87,7 +87,7 @@ class SqliteLookup:
         return place, is_missing
 
 
-def _order(keys: Int64Array) -> Int64Array | None:
+def _order(keys: Ints) -> Ints | None:
     """The order of rising numbers; None where they stand in it, as those of a primary key do."""
     if bool(np.all(keys[1:] >= keys[:-1])):
         return None

@@ -54,6 +54,24 @@ class TraceFile:
         """
         yield from ahead(self._blocks(size))
 
+    def content(self, most_bytes: int, advice: str) -> bytes:
+        """The unpacked content, whole.
+
+        Args:
+            most_bytes: Refuse more.
+            advice: What to do about more, as the end of a sentence.
+
+        Raises:
+            TraceError: There is more, or as `blocks` raises.
+        """
+        parts, size = [], 0
+        for block in self.blocks():
+            size += len(block)
+            if size > most_bytes:
+                raise TraceError(f"{self.path} unpacks to over {most_bytes >> 20} MiB: {advice}.")
+            parts.append(block)
+        return b"".join(parts)
+
     def _blocks(self, size: int) -> Iterator[bytes]:
         unpacked = 0
         try:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.profile.importers.chrome import ChromeDialect
-from neuron_tools.profile.importers.chrome_trace import ChromeReader
+from neuron_tools.profile.importers.chrome_trace import read_events
 from neuron_tools.profile.importers.head import Head
-from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.names import places, xla_function_place
 from neuron_tools.profile.importers.recording import Recording
@@ -30,10 +29,7 @@ def recognise(head: Head) -> bool:
 
 def read(file: TraceFile, recording: Recording) -> None:
     """Stages the trace."""
-    document = JsonDocument(file)
-    ChromeReader(recording, XlaDialect()).read(document)
-    for sentence in document.damage.sentences():
-        recording.warn(sentence)
+    read_events(file, recording, XlaDialect())
 
 
 class XlaDialect(ChromeDialect):

@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_members import finite_doubles, objects_of_members, quoted
-from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.names import places, source_place, xla_function_place
 from neuron_tools.profile.importers.protobuf_fields import Messages
 from neuron_tools.profile.importers.protobuf_scan import split_messages
@@ -80,13 +79,7 @@ def _content(file: TraceFile) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if not file.is_packed and file.size_bytes:
         mapped: np.ndarray[Any, np.dtype[np.uint8]] = np.memmap(file.path, np.uint8, "r")
         return mapped
-    parts, size = [], 0
-    for block in file.blocks():
-        size += len(block)
-        if size > LARGEST_FILE_BYTES:
-            raise TraceError(f"{file.path} unpacks to more than 2 GiB, the most that the format allows.")
-        parts.append(block)
-    return np.frombuffer(b"".join(parts), np.uint8)
+    return np.frombuffer(file.content(LARGEST_FILE_BYTES, "the format allows no more"), np.uint8)
 
 
 def _planes(data: np.ndarray[Any, np.dtype[np.uint8]], recording: Recording) -> Messages:
@@ -108,7 +101,7 @@ def _rest(data: np.ndarray[Any, np.dtype[np.uint8]], position: int) -> tuple[int
 class _Names:
     """A plane's names by number."""
 
-    ids: Int64Array
+    ids: Ints
     names: pa.Array
 
     @classmethod
@@ -122,7 +115,7 @@ class _Names:
         order = np.argsort(ids, kind="stable")
         return cls(ids[order], names.take(pa.array(order)))
 
-    def look_up(self, ids: Int64Array) -> pa.Array:
+    def look_up(self, ids: Ints) -> pa.Array:
         """Names; null where a number is not known."""
         if not len(self.ids):
             return pa.nulls(len(ids), pa.string())
@@ -246,7 +239,7 @@ def _statistics(events: Messages, names: _Names) -> dict[str, Any]:
 
 
 def _sources(
-    events: Messages, owner: Int64Array, stats: Messages, keys: pa.DictionaryArray, code: int
+    events: Messages, owner: Ints, stats: Messages, keys: pa.DictionaryArray, code: int
 ) -> dict[str, Any]:
     own = np.flatnonzero(keys.indices.to_numpy() == code)
     texts: list[str | None] = [None] * len(events)
@@ -256,7 +249,7 @@ def _sources(
     return {} if place is None else {"source_file": place[0], "source_line": place[1]}
 
 
-def _integers(stats: Messages) -> tuple[Int64Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+def _integers(stats: Messages) -> tuple[Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
     signed, has_signed = stats.number(STAT_INT)
     unsigned, has_unsigned = stats.number(STAT_UINT)
     return np.where(has_signed, signed, unsigned), has_signed | has_unsigned
@@ -278,6 +271,6 @@ def _values(stats: Messages, names: _Names) -> pa.Array:
     )
 
 
-def _rounded(picoseconds: Int64Array) -> Int64Array:
-    rounded: Int64Array = (picoseconds + PICOSECONDS // 2) // PICOSECONDS
+def _rounded(picoseconds: Ints) -> Ints:
+    rounded: Ints = (picoseconds + PICOSECONDS // 2) // PICOSECONDS
     return rounded

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -33,7 +30,9 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"\w+")
 _LISTING = frozenset({"show", "information_schema", "sqlite_master"})
 _LISTS = ("duckdb_", "pragma_", "pg_")
-_NUMBERS = count()
+_RANGE_SCHEMA = "within"
+_RANGE_VARIABLES = ("range_start_ns", "range_end_ns")
+_VARIABLE_RANGE = ("getvariable('range_start_ns')", "getvariable('range_end_ns')")
 _TIMES = (("start_ts", "end_ts"), ("execution_start_ts", "execution_end_ts"), ("timestamp", ""))
 
 
@@ -147,105 +146,101 @@ def create_views(
     if folder is not None:
         connection.register_filesystem(folder.file_system())
     name_of = str if folder is None else folder.url
+    between = None if range_ns is None else (str(range_ns[0]), str(range_ns[1]))
     for name, table in TABLES.items():
-        query = _query(table, catalog.tables.get(name), name_of, range_ns)
+        query = _query(table, catalog.tables.get(name), name_of, between)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
     lines = frontier.frontier_query(own_code or frontier.own_code_of(os.environ))
     connection.execute(f"CREATE OR REPLACE VIEW {quoted(frontier.VIEW)} AS {lines}")
 
 
 class NamedViews:
-    """The views of a profile's tables, each made when the first query names it.
+    """The views of a profile's tables and of a range of them, each made when the first query names it.
 
-    A query costs as much as the tables that it names, where `create_views` costs as much as all tables. May
-    be asked by several threads at once.
+    A query costs as much as the tables that it names, where `create_views` costs as much as all tables. All
+    ranges read the same views: a range is two variables of the cursor that asks. May be asked by several
+    threads at once.
 
     Args:
-        range_ns: Rows of tables with times are those that lie in this range, at least in part. Ranges of one
-            connection stand beside each other: their queries need a cursor of `cursor`.
         own_code: Which files are the user's own.
     """
 
     def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        catalog: Catalog,
-        range_ns: tuple[int, int] | None = None,
-        own_code: OwnCode | None = None,
+        self, connection: duckdb.DuckDBPyConnection, catalog: Catalog, own_code: OwnCode | None = None
     ) -> None:
         self._connection = connection
         self._catalog = catalog
-        self._range_ns = range_ns
         self._own_code = own_code
         self._lock = Lock()
-        self._made: set[str] = set()
+        self._made: set[tuple[str, str]] = set()
         self._name_of: Callable[[Path], str] = str
-        self._schema = "main"
         folder = remote_folder(catalog.directory)
         if folder is not None:
             self._name_of = folder.url
-        if folder is not None and range_ns is None:
             connection.register_filesystem(folder.file_system())
-        if range_ns is not None:
-            self._schema = f"range_{next(_NUMBERS)}"
-            connection.cursor().execute(f"CREATE SCHEMA {self._schema}")
-            weakref.finalize(self, _drop, connection, self._schema)
+        connection.execute(f"CREATE SCHEMA {_RANGE_SCHEMA}")
 
-    def between(self, start_ns: int, end_ns: int) -> NamedViews:
-        """The views of a range; they share the database, and what it knows of the files."""
-        return NamedViews(self._connection, self._catalog, (start_ns, end_ns), self._own_code)
+    def cursor(self, range_ns: tuple[int, int] | None = None) -> duckdb.DuckDBPyConnection:
+        """A cursor in whose queries the tables' names are the views that `make` made.
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A cursor in whose queries the tables' names are these views."""
+        Args:
+            range_ns: Rows of tables with times are those that lie in this range, at least in part.
+        """
         cursor = self._connection.cursor()
-        if self._range_ns is not None:
-            cursor.execute(f"USE {self._schema}")
+        if range_ns is not None:
+            variables = zip(_RANGE_VARIABLES, range_ns)
+            cursor.execute(
+                f"USE {_RANGE_SCHEMA};" + ";".join(f"SET VARIABLE {name} = {ns}" for name, ns in variables)
+            )
         return cursor
 
-    def make(self, query: str) -> None:
+    def make(self, query: str, *, of_range: bool = False) -> None:
         """Make the views that a query names, however it spells them; all of them where it lists tables."""
         words = {word.lower() for word in _WORDS.findall(query)}
-        wanted = {name for name in (*TABLES, frontier.VIEW) if name.lower() in words}
+        names = {name for name in (*TABLES, frontier.VIEW) if name.lower() in words}
         if any(word in _LISTING or word.startswith(_LISTS) for word in words):
-            wanted = {*TABLES, frontier.VIEW}
-        if frontier.VIEW in wanted:
-            wanted.update(frontier.TABLES)
-        if wanted <= self._made:
-            return
-        with self._lock, self.cursor() as cursor:
-            for name in sorted(wanted - self._made, key=lambda name: name == frontier.VIEW):
-                cursor.execute(f"CREATE VIEW {quoted(name)} AS {self._view(name)}")
-                self._made.add(name)
+            names = {*TABLES, frontier.VIEW}
+        if frontier.VIEW in names:
+            names.update(frontier.TABLES)
+        schema = _RANGE_SCHEMA if of_range else "main"
+        wanted = {(schema, name) for name in names}
+        if not wanted <= self._made:
+            with self._lock, self._connection.cursor() as cursor:
+                self._create(
+                    cursor, schema, sorted(wanted - self._made, key=lambda view: view[1] == frontier.VIEW)
+                )
 
-    def _view(self, name: str) -> str:
+    def _create(
+        self, cursor: duckdb.DuckDBPyConnection, schema: str, views: Sequence[tuple[str, str]]
+    ) -> None:
+        cursor.execute(f"USE {schema}")
+        between = None if schema == "main" else _VARIABLE_RANGE
+        for view in views:
+            cursor.execute(f"CREATE VIEW {quoted(view[1])} AS {self._query(view[1], between)}")
+            self._made.add(view)
+
+    def _query(self, name: str, between: tuple[str, str] | None) -> str:
         if name == frontier.VIEW:
             return frontier.frontier_query(self._own_code or frontier.own_code_of(os.environ))
-        return _query(TABLES[name], self._catalog.tables.get(name), self._name_of, self._range_ns)
-
-
-def _drop(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
-    """Drop a range's views, unless the connection is closed."""
-    import duckdb
-
-    with suppress(duckdb.Error):
-        connection.cursor().execute(f"DROP SCHEMA {schema} CASCADE")
+        return _query(TABLES[name], self._catalog.tables.get(name), self._name_of, between)
 
 
 def _query(
     table: TableSchema,
     stored: StoredTable | None,
     name_of: Callable[[Path], str],
-    range_ns: tuple[int, int] | None,
+    between: tuple[str, str] | None,
 ) -> str:
+    """SQL of a table's view; `between` are SQL of the start and of the end of a range."""
     if stored is None:
         return _empty_query(table)
-    condition = "" if range_ns is None else _condition(table, range_ns)
+    condition = "" if between is None else _condition(table, between)
     return _stored_query(table, stored, name_of) + condition
 
 
-def _condition(table: TableSchema, range_ns: tuple[int, int]) -> str:
+def _condition(table: TableSchema, between: tuple[str, str]) -> str:
     """SQL that keeps the rows of a range; nothing for tables without times."""
-    start, end = range_ns
+    start, end = between
     for first, last in _TIMES:
         if first in table.by_name:
             if not last:

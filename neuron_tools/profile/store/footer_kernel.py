@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from neuron_tools.arrays import Bytes
 from neuron_tools.compiled import compiled_as, copy_bytes
 
-Bytes = npt.NDArray[np.uint8]
 Places = tuple[int, int]
 
 ROWS, GROUPS = 3, 4

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.store.catalog import NamedViews, read_catalog, text_literal
 from neuron_tools.profile.store.damage import DamagedProfileError, reading
@@ -29,7 +29,6 @@ _SMALL = 1 << 16
 _WRONG_QUERY = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
 """Of ours: not the profile's fault."""
 
-Ints = npt.NDArray[np.int64]
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -146,8 +145,13 @@ def integers(column: pa.Array, null: int = 0) -> Ints:
     return values
 
 
-class Numbering(Generic[Key]):
-    """Numbers keys that rows give as packed integers, which may mean something else in every batch."""
+def text_codes(texts: pa.DictionaryArray) -> Ints:
+    """Place of each text in the dictionary as int64; -1 where it is null."""
+    return integers(texts.indices, null=-1)
+
+
+class Numbers(Generic[Key]):
+    """Numbers keys in the order in which they are first seen."""
 
     def __init__(self) -> None:
         self.keys: list[Key] = []
@@ -160,6 +164,10 @@ class Numbering(Generic[Key]):
             known = self._numbers[key] = len(self.keys)
             self.keys.append(key)
         return known
+
+
+class Numbering(Numbers[Key]):
+    """Numbers keys that rows give as packed integers, which may mean something else in every batch."""
 
     def encode(self, packed: Ints, key_of: Callable[[int], Key]) -> Ints:
         """Numbers of a batch: `key_of` is asked once for each packed value. int64, shape (rows,)."""
@@ -174,20 +182,13 @@ class Numbering(Generic[Key]):
         return np.array([self.number(key_of(value)) for value in values.tolist()], np.int64)[which]
 
 
-class TextCodes:
+class TextCodes(Numbers[str]):
     """Numbers texts across batches whose dictionaries differ. Null counts as the empty text."""
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """The text's number; the next one on first sight."""
-        known = self._numbers.get(text)
-        if known is None:
-            known = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return known
+    @property
+    def texts(self) -> list[str]:
+        """The texts by number."""
+        return self.keys
 
     def encode(self, column: pa.DictionaryArray) -> Ints:
         """Numbers of a text column, int64, shape (rows,)."""

@@ -36,7 +36,9 @@ class QueryError(NeuronToolsError):
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limit: str) -> None:
-    """Take from a connection everything but reading files below `directory`; cannot be undone.
+    """Take from a connection and its cursors everything but reading files below a folder, for good.
+
+    Every setting is global: a cursor is a session of its own, without the settings of other sessions.
 
     Args:
         directory: A folder, or the protocol of a file system that the connection knows, `nprof://`.
@@ -47,14 +49,14 @@ def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limi
     """
     _limit_memory(connection, memory_limit)
     for statement in (
-        "SET temp_directory = ''",
-        "SET parquet_metadata_cache = true",  # else each query parses the footers of all parts anew
-        "SET python_enable_replacements = false",
-        "SET autoinstall_known_extensions = false",
-        "SET autoload_known_extensions = false",
-        f"SET allowed_directories = [{text_literal(directory)}]",
-        "SET enable_external_access = false",
-        "SET lock_configuration = true",
+        "SET GLOBAL temp_directory = ''",
+        "SET GLOBAL parquet_metadata_cache = true",  # else each query parses the footers of all parts anew
+        "SET GLOBAL python_enable_replacements = false",
+        "SET GLOBAL autoinstall_known_extensions = false",
+        "SET GLOBAL autoload_known_extensions = false",
+        f"SET GLOBAL allowed_directories = [{text_literal(directory)}]",
+        "SET GLOBAL enable_external_access = false",
+        "SET GLOBAL lock_configuration = true",
     ):
         connection.execute(statement)
 

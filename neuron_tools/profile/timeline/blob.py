@@ -156,9 +156,7 @@ class Blob:
 
     def want(self, reference: Reference) -> None:
         """Tell the system that an array is looked at soon, whole."""
-        offset, kind, count = reference
-        if self._fetch is not None:
-            self._fetch(offset, offset + count * np.dtype(kind).itemsize)
+        offset, kind, count = self._fetched(reference)
         begin = offset - offset % mmap.PAGESIZE
         length = min(offset + count * np.dtype(kind).itemsize, len(self._map)) - begin
         if hasattr(mmap, "MADV_WILLNEED"):
@@ -176,10 +174,14 @@ class Blob:
         Raises:
             ValueError: It reaches beyond the file.
         """
+        offset, kind, count = self._fetched(reference)
+        return np.frombuffer(self._map, kind, count, offset) if count else np.empty(0, kind)
+
+    def _fetched(self, reference: Reference) -> Reference:
         offset, kind, count = reference
         if self._fetch is not None:
             self._fetch(offset, offset + count * np.dtype(kind).itemsize)
-        return np.frombuffer(self._map, kind, count, offset) if count else np.empty(0, kind)
+        return reference
 
     def holds(self, reference: Reference, kinds: str) -> bool:
         """Whether an array lies within the file, and its numbers are of one of these kinds of NumPy's."""

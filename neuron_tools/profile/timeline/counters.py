@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.timeline.blob import BlobWriter
-from neuron_tools.profile.timeline.scan import Ints, Names, TrackKey, split
+from neuron_tools.profile.timeline.scan import Names, TrackKey, split
 from neuron_tools.profile.timeline.sources import COUNTER_LEVEL, CounterSource, SpanSource
 from neuron_tools.profile.timeline.stored_tracks import SAMPLES_PER_BLOCK
-
-Floats = npt.NDArray[np.float64]
 
 
 class SampleStore:

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled_as
 
-Ints = npt.NDArray[np.int64]
 Depths = npt.NDArray[np.int32]
 _NEVER = np.iinfo(np.int64).min
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import literal_unroll, types
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled_as
 from neuron_tools.profile.timeline.lane_table import (
     ABSENT,
@@ -46,7 +47,6 @@ from neuron_tools.profile.timeline.lane_table import (
     UNTIL,
     WINDOW,
 )
-from neuron_tools.profile.timeline.scan import Ints
 
 Words: TypeAlias = "tuple[npt.NDArray[Any], ...]"
 """The index as integers of 1, 2, 4 and 8 bytes."""

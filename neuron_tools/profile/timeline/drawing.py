@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.timeline import lane_table
 from neuron_tools.profile.timeline.blob import Blob
@@ -22,7 +23,6 @@ from neuron_tools.profile.timeline.helping_threads import HELPING_THREADS
 from neuron_tools.profile.timeline.lane import Lane, Spans
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import LanePixels, lane_pixels
-from neuron_tools.profile.timeline.scan import Ints
 
 KINDS = ("i4", "i4", "i4", "i8", "f4", "i8", "i8", "i8", "i4")
 """Types of track, depth, pixel, count, busy share; row, start, duration and name of the span that shows."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import Blob, mapped_bytes
 from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
 from neuron_tools.profile.timeline.dtypes import numpy_dtype
@@ -18,7 +19,6 @@ from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import pixel_edges
 from neuron_tools.profile.timeline.read_ahead import ReadAhead
-from neuron_tools.profile.timeline.scan import Ints
 from neuron_tools.profile.timeline.stored_tracks import SAMPLES_PER_BLOCK, check_samples, track_of
 
 INDEX_VERSION = 6

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline import lane_table
 from neuron_tools.profile.timeline.blob import Blob
 from neuron_tools.profile.timeline.lane_table import ABSENT, BLOCK_ARRAYS, LEVEL_ARRAYS, LaneTable
-from neuron_tools.profile.timeline.scan import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import Blob, BlobWriter, Reference
-from neuron_tools.profile.timeline.scan import Ints
 
 ABSENT = -1
 MOST_SHIFT = 62

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.levels import (
     LONGEST_SHIFT,
@@ -20,7 +21,6 @@ from neuron_tools.profile.timeline.levels import (
     WindowCounter,
     windows_of,
 )
-from neuron_tools.profile.timeline.scan import Ints
 from neuron_tools.profile.timeline.segment import Segment, joined
 
 SPANS_PER_WINDOW = 8

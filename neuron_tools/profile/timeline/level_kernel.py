@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled_as
 
-Ints = npt.NDArray[np.int64]
 SHIFT_STEP = 2
 FIELDS = 8
 WINDOW, FIRST, BUSY, UNTIL, LONGEST_START, LONGEST_DURATION, LONGEST_NAME, LONGEST_ROW = range(FIELDS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import BlobWriter, LateArray, Region, type_up_to
 from neuron_tools.profile.timeline.level_kernel import (
     FIELDS,
@@ -17,7 +18,6 @@ from neuron_tools.profile.timeline.level_kernel import (
     close_all,
     count_changes,
 )
-from neuron_tools.profile.timeline.scan import Ints
 
 FEWEST_WINDOWS = 1024
 OVERVIEW_ENTRIES = 1 << 13  # levels of no more are drawn when all of a profile is: they stand side by side

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.timeline.scan import Ints, Names
+from neuron_tools.arrays import Ints
+from neuron_tools.profile.timeline.scan import Names
 from neuron_tools.profile.timeline.segment import Segment
 
 _NONE = -1

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.lane import Lane, LaneView, Spans
-from neuron_tools.profile.timeline.scan import Ints
 
 _NEVER = np.iinfo(np.int64).min >> 1
 

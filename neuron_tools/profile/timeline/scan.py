@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.store.damage import reading
 from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.sources import SpanSource
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 BATCH_ROWS = 1 << 16
 LARGEST_NAMES = 1 << 22

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.timeline.index import TimelineIndex
 from neuron_tools.profile.timeline.labels import Labels
-from neuron_tools.profile.timeline.scan import Ints, Names, TrackRows, batches, split
+from neuron_tools.profile.timeline.scan import Names, TrackRows, batches, split
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 
 FOUND_SCHEMA = pa.schema(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.timeline.scan import Ints, TrackRows
+from neuron_tools.arrays import Ints
+from neuron_tools.profile.timeline.scan import TrackRows
 
 
 @dataclass(frozen=True, slots=True)

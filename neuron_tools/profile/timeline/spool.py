@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import fitting_type
-from neuron_tools.profile.timeline.scan import Ints, TrackKey, TrackRows
+from neuron_tools.profile.timeline.scan import TrackKey, TrackRows
 from neuron_tools.profile.timeline.segment import Segment, in_order
 
 SEGMENT_SPANS = 1 << 17

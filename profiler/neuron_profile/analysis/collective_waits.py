@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
+from neuron_profile.analysis.spans import length_ns, overlap_ns, process_union
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
@@ -25,12 +23,7 @@ def collective_wait_ns(profile: Profile) -> int:
     """Of the rank that waits longest: from being ready for a collective to its end, nothing else running."""
     longest = 0
     for row in profile.query(_PROCESSES).to_pylist():
-        waiting = _spans(profile, _COLLECTIVES, row["process"])
-        executing = _spans(profile, _EXECUTIONS, row["process"])
+        waiting = process_union(profile, _COLLECTIVES, row["process"])
+        executing = process_union(profile, _EXECUTIONS, row["process"])
         longest = max(longest, length_ns(waiting) - overlap_ns(waiting, executing))
     return longest
-
-
-def _spans(profile: Profile, query: str, process: int) -> Union:
-    rows = profile.query(query, [process])
-    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))

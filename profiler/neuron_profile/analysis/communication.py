@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
+from neuron_profile.analysis.spans import length_ns, overlap_ns, process_union
 from neuron_tools.profile.reader import Profile
 
 _KINDS = """
@@ -83,14 +81,8 @@ def measure_communication(profile: Profile) -> Communication:
     rows = profile.query(_PROCESSES).to_pylist()
     computed = [row for row in rows if row["computed"]]
     for row in computed or rows:
-        collectives = _union(profile, _COLLECTIVES, row["process"])
-        computing = _union(profile, _COMPUTING, row["process"])
+        collectives = process_union(profile, _COLLECTIVES, row["process"])
+        computing = process_union(profile, _COMPUTING, row["process"])
         busy += length_ns(collectives)
         hidden += overlap_ns(collectives, computing)
     return Communication(kinds, busy, hidden)
-
-
-def _union(profile: Profile, query: str, process: int) -> Union:
-    """Spans joined where they overlap."""
-    rows = profile.query(query, [process])
-    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))

@@ -57,4 +57,9 @@ class PassChange:
 
 def find_compiler_changes(profile: Profile) -> tuple[PassChange, ...]:
     """The passes that changed anything, by the time of engines that they save or take."""
+    whole = profile.whole
+    return whole.kept("compiler_changes", lambda: _changes(whole))
+
+
+def _changes(profile: Profile) -> tuple[PassChange, ...]:
     return tuple(PassChange(**row) for row in profile.query(_PASSES).to_pylist())

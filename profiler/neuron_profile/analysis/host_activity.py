@@ -15,15 +15,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.analysis.spans import Union, covered_before, length_ns, union
+from neuron_profile.analysis.spans import Union, covered_before, length_ns, process_union, union
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 _WITHIN = re.compile(r"(\.<locals>)?\.<(genexpr|listcomp|dictcomp|setcomp|lambda)>$|^<\w+comp>$")
 """Functions that Python makes of a part of another."""
 WAITING_FOR_WORKERS = "waiting for its workers"
@@ -151,7 +150,7 @@ def find_host_idle(profile: Profile) -> HostIdle | None:
 
 def idle_spans(profile: Profile, process: int, window: tuple[int, int]) -> Union:
     """When nothing runs on the device of a process, within a window of time in ns."""
-    return _gaps_in(window, _spans(profile, _BUSY, process))
+    return _gaps_in(window, process_union(profile, _BUSY, process))
 
 
 class _Process:
@@ -178,7 +177,7 @@ class _Process:
     def _window(self) -> tuple[int, int] | None:
         if self._profile.range_ns is not None:
             return self._profile.range_ns
-        starts, ends = _spans(self._profile, _BUSY, self._process)
+        starts, ends = process_union(self._profile, _BUSY, self._process)
         if not len(starts):
             return None
         warm = self._profile.query(_WARM_UP, [self._process]).to_pylist()
@@ -225,11 +224,6 @@ class _Process:
             # A worker whose own frames are the caller's waits for something to do.
             if place is not None and place.place != own.place:
                 charge.workers[place.place] += time_ns // count
-
-
-def _spans(profile: Profile, query: str, process: int) -> Union:
-    rows = profile.query(query, [process])
-    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
 
 
 def _most(times: dict[Any, int]) -> Any:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.host_activity import idle_spans
@@ -19,7 +18,6 @@ from neuron_profile.analysis.source_frames import load_frames, stack
 from neuron_profile.analysis.spans import covered_before
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 WAITING = ("lock", "sleep")
 _SAMPLES = """
 SELECT coalesce(process_idx, 0) AS process, coalesce(worker_idx, 0) AS worker,

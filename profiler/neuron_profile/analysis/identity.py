@@ -76,8 +76,12 @@ def identify(profile: Profile) -> Identity:
         exit_status=facts.get("exit_status"),
         missing=(*profile.missing, *([notice] if notice else [])),
         formats=tuple(map(str, facts.get("formats", ()))),
-        processes=tuple(ProcessIdentity(**row) for row in profile.query(_PROCESSES).to_pylist()),
+        processes=profile.whole.kept("processes", lambda: _processes(profile.whole)),
     )
+
+
+def _processes(profile: Profile) -> tuple[ProcessIdentity, ...]:
+    return tuple(ProcessIdentity(**row) for row in profile.query(_PROCESSES).to_pylist())
 
 
 def command_text(command: Sequence[str] | str) -> str:

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.time.repeats import Repeat, find_repeats
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
-
-Ints = npt.NDArray[np.int64]
 
 _CORES = """
 SELECT DISTINCT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core
@@ -88,7 +86,7 @@ def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
         executions = profile.query(_EXECUTIONS, where)
         if not executions.num_rows:
             executions = profile.query(_WHOLE, where)
-        starts, ends = _column(executions, "start_ns"), _column(executions, "end_ns")
+        starts, ends = integers(executions, "start_ns"), integers(executions, "end_ns")
         window = int(ends.max() - starts[0])
         if profile.range_ns is not None:
             low, high = profile.range_ns
@@ -114,7 +112,7 @@ class _Engine:
 def _instructions(profile: Profile, engine: _Engine, within: tuple[int, int]) -> list[Ints]:
     """Start, end, wait for DMA and other waits of an engine's instructions in a stretch of time."""
     rows = profile.query(_INSTRUCTIONS, [engine.process, engine.core, engine.name, *within])
-    return [_column(rows, name) for name in ("start_ns", "end_ns", "dma_ns", "wait_ns")]
+    return [integers(rows, name) for name in ("start_ns", "end_ns", "dma_ns", "wait_ns")]
 
 
 def _repeated_time(
@@ -169,8 +167,3 @@ def _union_ns(starts: Ints, ends: Ints) -> int:
     reached = np.maximum.accumulate(ends)
     before = np.concatenate([[starts[0]], reached[:-1]])
     return int(np.maximum(ends - np.maximum(starts, before), 0).sum())
-
-
-def _column(table: pa.Table, name: str) -> Ints:
-    values: Ints = table[name].to_numpy().astype(np.int64, copy=False)
-    return values

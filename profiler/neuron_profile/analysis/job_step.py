@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from neuron_profile.analysis.spans import Ints, Union, length_ns, overlap_ns, union
+from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.time.steps import find_steps
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import get
 from neuron_tools.profile.reader import Profile
 

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from neuron_profile.analysis.source_lines import called_name
+
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
 _JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
 _PARAMETERS = ("param", "weights")
@@ -45,14 +47,6 @@ def loop_patterns(lines: Sequence[str]) -> LoopPatterns:
     )
 
 
-def _name(call: ast.Call) -> str:
-    """Name of the function or method that is called."""
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
 def _updates(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
     values = {
         target.id: ast.unparse(node.value)
@@ -79,21 +73,28 @@ def _changes(node: ast.AST) -> bool:
     """Whether a statement changes a tensor in place."""
     if isinstance(node, ast.AugAssign):
         return True
-    name = _name(node) if isinstance(node, ast.Call) else ""
+    name = called_name(node) if isinstance(node, ast.Call) else ""
     return name.endswith("_") and not name.startswith("_") and name != "requires_grad_"
 
 
 def _rows(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
     """Comprehensions whose values are joined, loops that append to a list which is joined behind them, and
     loops that write into the rows of a tensor."""
-    joins = [node for node in nodes if isinstance(node, ast.Call) and _name(node) in _JOINING and node.args]
+    joins = [
+        node for node in nodes if isinstance(node, ast.Call) and called_name(node) in _JOINING and node.args
+    ]
     joined = {node.args[0].id: node.lineno for node in joins if isinstance(node.args[0], ast.Name)}
     for join in joins:
         values = join.args[0]
         if isinstance(values, _COMPREHENSIONS) and _computes(values.elt):
             yield values.elt.lineno, join.lineno
     for node in nodes:
-        if isinstance(node, ast.Call) and _name(node) == "append" and node.args and _computes(node.args[0]):
+        if (
+            isinstance(node, ast.Call)
+            and called_name(node) == "append"
+            and node.args
+            and _computes(node.args[0])
+        ):
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             if isinstance(owner, ast.Name) and joined.get(owner.id, 0) > node.lineno:
                 yield node.lineno, joined[owner.id]
@@ -131,7 +132,7 @@ def _computes(value: ast.expr) -> bool:
 def _grows(node: ast.Assign) -> bool:
     """Whether this is `NAME = cat([NAME, ...])`."""
     value = node.value
-    if len(node.targets) != 1 or not isinstance(value, ast.Call) or _name(value) not in _JOINING:
+    if len(node.targets) != 1 or not isinstance(value, ast.Call) or called_name(value) not in _JOINING:
         return False
     parts = value.args[0] if value.args else None
     if not isinstance(parts, (ast.List, ast.Tuple)):

@@ -170,7 +170,7 @@ def _line(scope: Scope, loops: tuple[Loop, ...], node: ast.Assign, modules: Name
         return None
     name = node.targets[0].id
     outermost = next((loop for loop in loops if _is_invariant(node, name, loop, modules)), None)
-    loop, unused = outermost or loops[-1], not _reads(scope, name)
+    loop, unused = outermost or loops[-1], not reads_of(scope, name)
     last = loop.end_lineno or loop.lineno
     return LoopLine(
         node.lineno, name, methods_of(node.value), outermost is not None, loop.lineno, last, unused
@@ -274,9 +274,9 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _reads(scope: Scope, name: str) -> bool:
-    """Whether a name is read anywhere in a scope, functions inside included."""
-    return any(
+def reads_of(scope: Scope, name: str) -> int:
+    """How often a name is read in a scope, functions inside included."""
+    return sum(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
         for node in ast.walk(scope)
     )

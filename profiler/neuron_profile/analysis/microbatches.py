@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from neuron_profile.analysis.source_lines import called_name
+
 _SPLITS = frozenset({"chunk", "split", "tensor_split", "microbatch", "split_args_kwargs_into_chunks"})
 _MICRO = "micro"
 
@@ -21,7 +23,7 @@ def microbatch_line(lines: Sequence[str]) -> int | None:
         return None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     told = sorted(set(_told(calls)))
-    cut = sorted({node.lineno for node in calls if _name(node) in _SPLITS})
+    cut = sorted({node.lineno for node in calls if called_name(node) in _SPLITS})
     found = told or cut
     return found[0] if len(found) == 1 else None
 
@@ -30,13 +32,8 @@ def _told(calls: Sequence[ast.Call]) -> Iterator[int]:
     """Lines of calls that are given a number of microbatches."""
     for call in calls:
         names = [keyword.arg or "" for keyword in call.keywords]
-        names += [each.id for each in ast.walk(call) if isinstance(each, ast.Name) and _name(call) in _SPLITS]
+        names += [
+            each.id for each in ast.walk(call) if isinstance(each, ast.Name) and called_name(call) in _SPLITS
+        ]
         if any(_MICRO in name.lower() for name in names):
             yield call.lineno
-
-
-def _name(call: ast.Call) -> str:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""

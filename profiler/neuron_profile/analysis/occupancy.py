@@ -144,14 +144,19 @@ def measure_occupancy(profile: Profile) -> Occupancy:
         found = profile.query(query.format(executions=executions, low=low, high=high))
         return dict(found.to_pylist()[0])
 
-    device, host, reads, graphs = map(row, (_DEVICE, _HOST, _READING, _GRAPHS))
+    device, host, reads = map(row, (_DEVICE, _HOST, _READING))
     steady = row(_STEADY) if profile.range_ns is None else {}
     if profile.range_ns is not None:  # before the first execution and after the last is waiting, too
         device["window_ns"] = (high - low) * device["cores"]
     wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
-    numbers = {**device, **steady, **host, **graphs, "host_wait_ns": wait_ns}
+    graphs = profile.whole.kept("compiled_graphs", lambda: _compiled_graphs(profile.whole))
+    numbers = {**device, **steady, **host, "compiled_graphs": graphs, "host_wait_ns": wait_ns}
     found = Occupancy(**{name: int(value) for name, value in numbers.items()})
     return replace(found, awaited_rank=_awaited_rank(profile, found))
+
+
+def _compiled_graphs(profile: Profile) -> int:
+    return int(profile.query(_GRAPHS).column(0)[0].as_py())
 
 
 def _awaited_rank(profile: Profile, found: Occupancy) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
+from neuron_profile.analysis.source_lines import called_name
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.capture_log import Padding
 
@@ -82,11 +83,15 @@ def _filled(node: ast.AST) -> Iterator[str]:
 
 
 def _pads(node: ast.stmt, filled: set[str]) -> bool:
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _name(node.value) in _MAKERS:
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and called_name(node.value) in _MAKERS
+    ):
         return any(isinstance(target, ast.Name) and target.id in filled for target in node.targets)
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)) and node.value is not None:
         calls = [each for each in ast.walk(node.value) if isinstance(each, ast.Call)]
-        return any(_name(call) in _PADS or _asks_for_padding(call) for call in calls)
+        return any(called_name(call) in _PADS or _asks_for_padding(call) for call in calls)
     return False
 
 
@@ -94,10 +99,3 @@ def _asks_for_padding(call: ast.Call) -> bool:
     """Whether a tokenizer is called so that it pads: `padding="max_length"`, `padding=True`."""
     values = [each.value for each in call.keywords if each.arg == "padding"]
     return any(isinstance(value, ast.Constant) and value.value in ("max_length", True) for value in values)
-
-
-def _name(call: ast.Call) -> str:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 ABSENT = -1
 MESSAGES = frozenset({"Send", "Receive"})
 """Operations between two ranks, of which one waits for the other by what they are."""

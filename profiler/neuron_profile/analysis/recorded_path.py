@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
+from neuron_tools.arrays import Ints, Mask
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 WAITING_FOR_DMA, WAITING = "DMA", "semaphore"
 START = "start"
 

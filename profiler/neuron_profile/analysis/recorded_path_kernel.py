@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
 
 
 @compiled
-def walk(
-    start: Int64Array, end: Int64Array, before: Int64Array, row: int, busy_ns: Int64Array, wait_ns: Int64Array
-) -> int:
+def walk(start: Ints, end: Ints, before: Ints, row: int, busy_ns: Ints, wait_ns: Ints) -> int:
     """Follow each instruction to the one it came after, back to one that came after nothing.
 
     Args:

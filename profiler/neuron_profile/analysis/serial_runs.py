@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.spans import Union, overlap_ns, union
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools import hardware
+from neuron_tools.arrays import Ints
 from neuron_tools.hardware import Device
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator.collectives import cost
 
-Ints = npt.NDArray[np.int64]
 KINDS = {
     "AllReduce": CollectiveKind.ALL_REDUCE,
     "AllGather": CollectiveKind.ALL_GATHER,

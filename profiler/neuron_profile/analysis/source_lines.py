@@ -100,3 +100,11 @@ def _called(node: _Calling) -> str:
     if isinstance(node, ast.Call):
         return node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     return type(node.ops[0] if isinstance(node, ast.Compare) else node.op).__name__
+
+
+def called_name(call: ast.Call) -> str:
+    """Name of the function or method that is called; "" of what has none."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from neuron_tools.arrays import Ints
+from neuron_tools.profile.reader import Profile
+
 Union = tuple[Ints, Ints]
 """Starts and ends of spans that do not overlap, by start."""
 
@@ -21,6 +22,12 @@ def union(starts: Ints, ends: Ints) -> Union:
     first = np.concatenate([[True], starts[1:] > reached[:-1]])
     last = np.concatenate([np.flatnonzero(first)[1:] - 1, [len(starts) - 1]])
     return starts[first], reached[last]
+
+
+def process_union(profile: Profile, query: str, process: int) -> Union:
+    """The union of the spans (`start_ns`, `end_ns`) that a query finds for a process, its one parameter."""
+    rows = profile.query(query, [process])
+    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
 
 
 def length_ns(spans: Union) -> int:

@@ -9,9 +9,9 @@ from neuron_tools.profile.reader import Profile
 TO_DEVICE_EVENT, TO_HOST_EVENT = "dmem_buf_copyin", "dmem_buf_copyout"
 
 _COPIES = """
-SELECT count(*) AS copies,
+SELECT name, count(*) AS copies,
     coalesce(sum(TRY_CAST(json_extract_string(extra_attributes_json, '$.bytes') AS BIGINT)), 0) AS bytes
-FROM SystemProfileEvents WHERE name = ?
+FROM SystemProfileEvents WHERE name IN (?, ?) GROUP BY name
 """
 _PEAKS = """
 SELECT device_idx, max(total_bytes) AS peak_bytes, arg_max(timestamp, total_bytes) AS time_ns
@@ -40,7 +40,10 @@ class MemoryPeak:
 
 def measure_host_transfers(profile: Profile) -> HostTransfers:
     """Sum up the copies between host and device."""
-    to_device, to_host = (_copies(profile, name) for name in (TO_DEVICE_EVENT, TO_HOST_EVENT))
+    events = (TO_DEVICE_EVENT, TO_HOST_EVENT)
+    rows = profile.query(_COPIES, events).to_pylist()
+    found = {row["name"]: (int(row["bytes"]), int(row["copies"])) for row in rows}
+    to_device, to_host = (found.get(event, (0, 0)) for event in events)
     return HostTransfers(*to_device, *to_host)
 
 
@@ -48,8 +51,3 @@ def find_memory_peaks(profile: Profile) -> tuple[MemoryPeak, ...]:
     """The peak of each NeuronCore that held anything, in order."""
     peaks = (MemoryPeak(**row) for row in profile.query(_PEAKS).to_pylist())
     return tuple(peak for peak in peaks if peak.peak_bytes)
-
-
-def _copies(profile: Profile, event: str) -> tuple[int, int]:
-    row = profile.query(_COPIES, [event]).to_pylist()[0]
-    return int(row["bytes"]), int(row["copies"])

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from neuron_profile.analysis.loop_sources import LoopLine, is_pure, methods_of
+from neuron_profile.analysis.loop_sources import LoopLine, is_pure, methods_of, reads_of
 from neuron_profile.analysis.trained_modules import classes_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -22,7 +22,7 @@ def unread_lines(tree: ast.Module) -> Iterator[LoopLine]:
         for node in function.body:
             name = _target(node)
             if isinstance(node, ast.Assign) and name and is_pure(node.value):
-                reads = _reads(function, name)
+                reads = reads_of(function, name)
                 if not reads or (name in returned and reads == returned[name]):
                     last = function.end_lineno or function.lineno
                     yield LoopLine(
@@ -34,13 +34,6 @@ def _target(node: ast.stmt) -> str:
     """NAME of `NAME = ...`."""
     target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     return target.id if isinstance(target, ast.Name) else ""
-
-
-def _reads(scope: Scope, name: str) -> int:
-    return sum(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(scope)
-    )
 
 
 def _only_returned(function: Function, places: frozenset[int]) -> Mapping[str, int]:
@@ -94,7 +87,7 @@ def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
 
 def _unread_places(scope: Scope, targets: ast.Tuple) -> frozenset[int]:
     names = [each.id if isinstance(each, ast.Name) else "" for each in targets.elts]
-    return frozenset(place for place, name in enumerate(names) if name and not _reads(scope, name))
+    return frozenset(place for place, name in enumerate(names) if name and not reads_of(scope, name))
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[str, Function]]:

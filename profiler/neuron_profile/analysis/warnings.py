@@ -23,4 +23,9 @@ class ProfileWarning:
 
 def find_warnings(profile: Profile) -> tuple[ProfileWarning, ...]:
     """Warnings by category and falling count."""
+    whole = profile.whole
+    return whole.kept("warnings", lambda: _warnings(whole))
+
+
+def _warnings(profile: Profile) -> tuple[ProfileWarning, ...]:
     return tuple(ProfileWarning(**row) for row in profile.query(_WARNINGS).to_pylist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TypeVar
 
 import libcst as cst
@@ -49,6 +49,16 @@ class Source:
             if self.lines(node)[0] <= line <= self.lines(node)[1]
         ]
         return found[-1] if found else None
+
+    def lone_statement_at(self, line: int) -> cst.SimpleStatementLine | None:
+        """The same; None where other statements stand on its line."""
+        found = self.statement_at(line)
+        return found if found is not None and len(found.body) == 1 else None
+
+    def only_computes(self, function: cst.FunctionDef, unfit: Set[str]) -> bool:
+        """Whether a function neither calls or reads `unfit` methods and attributes nor prints."""
+        methods = {node.attr.value for node in self.nodes(cst.Attribute, function)}
+        return methods.isdisjoint(unfit) and not self.names("print", function)
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """What a node stands in."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from neuron_tools.capture.options import VARIABLE as CAPTURE_VARIABLE
 from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE
 from neuron_tools.device.distributed.job import Job
+from neuron_tools.listening import free_port
 
 AUTO = "auto"
 _POLL_S = 0.2
@@ -71,7 +71,7 @@ def run_ranks(plan: RankPlan, command: Sequence[str], environment: Mapping[str, 
     """Run the ranks to their end; the exit status is the first that is not 0."""
     running = plan.running if plan.running is not None else differing_ranks(plan, command, environment)
     print(f"neuron-profile: of {plan.ranks} ranks, these run: {_listed(running)}", file=sys.stderr)
-    job, port = Job(plan.ranks, running), _free_port()
+    job, port = Job(plan.ranks, running), free_port()
     processes = [
         subprocess.Popen(command, env={**environment, **rank_environment(plan, job, rank, port)})
         for rank in running
@@ -90,7 +90,7 @@ def differing_ranks(
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "ranks.json"
         job = Job(plan.ranks, (0,), str(answer))
-        told = {**environment, **rank_environment(plan, job, 0, _free_port())}
+        told = {**environment, **rank_environment(plan, job, 0, free_port())}
         told.pop(CAPTURE_VARIABLE, None)
         subprocess.run(command, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         return tuple(json.loads(answer.read_text(encoding="utf-8"))) if answer.exists() else (0,)
@@ -112,12 +112,6 @@ def _wait_for_all(processes: Sequence[subprocess.Popen[bytes]]) -> int:
             process.kill()
     failed = [process.returncode for process in processes if process.returncode]
     return next((code if code > 0 else 128 - code for code in failed), 0)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _listed(ranks: Sequence[int]) -> str:

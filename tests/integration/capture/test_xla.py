@@ -45,3 +45,55 @@ def test_a_step_that_compiles_each_time_is_found_first(folder: Folder) -> None:
     assert first.rule == "recompilation"
     assert first.title.startswith("The step at ")
     assert "torch.compile" not in first.change
+
+
+BOTH_WAYS = """
+import sys, torch
+torch.manual_seed(0)
+model = torch.nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+batch = torch.randn(4, 64, 128)
+if WAY == "xla":
+    import torch_xla.core.xla_model as xm
+    device, end_step, compiled = xm.xla_device(), xm.mark_step, lambda function: function
+else:
+    device, end_step, compiled = torch.device("neuron"), lambda: None, torch.compile
+model, batch = model.to(device), batch.to(device)
+if TRAINS:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loss = compiled(lambda: model(batch).square().mean())
+    update = compiled(optimizer.step)
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss().backward()
+        update()
+        end_step()
+else:
+    torch.backends.mha.set_fastpath_enabled(False)
+    infer = compiled(model.eval())
+    with torch.no_grad():
+        for _ in range(4):
+            result = infer(batch)
+            end_step()
+"""
+
+
+def _last_step_ns(folder: Folder, way: str, trains: bool, executions: int) -> int:
+    """Device time of the last step, which has so many executions and takes what the one before it took."""
+    script = f"WAY, TRAINS = {way!r}, {trains}\n{BOTH_WAYS}"
+    folder.capture(script, "--target", "trn1", "--host-clock", "fixed")
+    query = (
+        "SELECT end_ts - start_ts FROM SystemProfileEvents WHERE name = 'nc_exec_running' ORDER BY start_ts"
+    )
+    times = [ns for (ns,) in rows(folder.profile(), query)]
+    assert times[-executions:] == times[-2 * executions : -executions]
+    return sum(times[-executions:])
+
+
+@pytest.mark.parametrize(("trains", "executions", "least"), [(False, 1, 0.9), (True, 4, 0.8)])
+def test_a_step_takes_what_it_takes_compiled_natively(
+    folder: Folder, tmp_path_factory: pytest.TempPathFactory, trains: bool, executions: int, least: float
+) -> None:
+    """Training is one graph that fuses across forward, backward and optimizer: it may take less."""
+    xla_ns = _last_step_ns(folder, "xla", trains, 1)
+    native_ns = _last_step_ns(Folder(tmp_path_factory.mktemp("native")), "native", trains, executions)
+    assert least * native_ns <= xla_ns <= 1.1 * native_ns

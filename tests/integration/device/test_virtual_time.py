@@ -43,6 +43,20 @@ def test_an_operator_whose_shape_depends_on_values_waits(timed):
     assert native.host_now_ns() >= 3_000_000
 
 
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8])
+def test_indexing_by_a_mask_waits(timed, kind):
+    mask = torch.tensor([1, 0, 1, 1]).to(kind).to("neuron")
+    assert work()[mask].shape == (3,)
+    assert native.host_now_ns() >= 3_000_000
+
+
+def test_indexing_by_places_does_not_wait(timed):
+    places = torch.tensor([0, 2], dtype=torch.int32).to("neuron")
+    begin = native.host_now_ns()
+    assert work()[places].shape == (2,)
+    assert native.host_now_ns() - begin < 1_000_000
+
+
 def test_non_blocking_copies_do_not_hold_the_host(timed):
     source = torch.ones(1_000_000).pin_memory()
     source.to("neuron", non_blocking=True)

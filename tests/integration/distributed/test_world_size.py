@@ -54,6 +54,24 @@ layer(torch.empty(8, 4096, device=layer.weight.device, dtype=torch.bfloat16))
 torch.neuron.synchronize()
 dist.destroy_process_group()
 """
+MASKED = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("neuron")
+device = f"neuron:{os.environ['LOCAL_RANK']}"
+hidden = torch.randn(6, 32, device=device, requires_grad=True)
+labels = torch.tensor([1, -100, 3, -100, 5, 6], device=device)
+kept = hidden[labels != -100]
+gathered = torch.empty(64 * len(kept), 32, device=device)
+dist.all_gather_into_tensor(gathered, kept.detach())
+speech = torch.randn(40, 2, 8, device=device, requires_grad=True)
+lengths = torch.tensor([40, 30], device=device), torch.tensor([7, 9], device=device)
+targets = torch.ones(2, 9, dtype=torch.long, device=device)
+loss = torch.nn.functional.ctc_loss(speech.log_softmax(2), targets, *lengths)
+(loss + kept.sum() + hidden[labels[[0, 2]]].sum()).backward()
+print("kept", tuple(kept.shape), tuple(hidden.grad.shape), tuple(speech.grad.shape))
+torch.neuron.synchronize()
+dist.destroy_process_group()
+"""
 FACTS = """
 SELECT (SELECT max(total_bytes) FROM SystemProfileHbmUsage) AS peak_bytes,
     (SELECT max(execution_end_ts) FROM ExecutionInfo) AS end_ns,
@@ -115,3 +133,14 @@ def test_shards_and_bytes_are_those_of_the_whole_job(script, tmp_path):
     assert row["replica_group"].strip("[]").replace(" ", "").split(",") == [
         str(3 + 4 * n) for n in range(256)
     ]
+
+
+def test_what_a_mask_of_integers_keeps_is_known_without_values(script, tmp_path):
+    chosen = ("--target", "trn2.48xlarge", "--world-size", "64", "--run-ranks", "1", "--values", "skip")
+    ended = capture(["python", str(script(MASKED))], tmp_path / "masked.nprof", *chosen)
+    assert ended.returncode == 0, ended.stderr
+    assert "kept (4, 32) (6, 32) (40, 2, 8)" in ended.stdout
+    with neuron_tools.open_profile(tmp_path / "masked.nprof") as profile:
+        query = "SELECT input_size, output_size FROM CcOp WHERE operation = 'AllGather'"
+        (row,) = profile.query(query).to_pylist()
+    assert (row["input_size"], row["output_size"]) == (4 * 32 * 4, 64 * 4 * 32 * 4)

@@ -1,5 +1,7 @@
 """What is in the wheel and in the source archive: all that is needed, and nothing else."""
 
+import email
+import re
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -55,3 +57,15 @@ def test_the_source_archive_has_nothing_else_but_what_lets_it_build_offline(in_a
     tracked = {str(path.relative_to(ROOT)) for path in tracked_files()}
     made = {name for name in in_archive - tracked if ".egg-info/" not in name}
     assert made == {"PKG-INFO", "setup.cfg", *map(str, BUNDLES)}
+
+
+def test_the_readme_on_a_package_index_has_links_that_resolve(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        described = email.message_from_bytes(archive.read(name))
+    (repository,) = (url for url in described.get_all("Project-URL") if url.startswith("Repository, "))
+    version_at = f"{repository.removeprefix('Repository, ')}/(?:blob|raw)/v{described['Version']}"
+    targets = re.findall(r"\]\(([^)]*)\)", described.get_payload())
+    files = [re.fullmatch(rf"{version_at}/([^#]*)(?:#.*)?", target) for target in targets]
+    assert described["Description-Content-Type"] == "text/markdown"
+    assert len([file for file in files if file and (ROOT / file[1]).is_file()]) == len(targets) > 20

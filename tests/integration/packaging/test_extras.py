@@ -5,12 +5,11 @@ import re
 import shlex
 import shutil
 import subprocess
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
-from tests.browser.chromium import open_browser
 from tests.browser.timeline_page import wait_until_still
 from tests.fixtures.neuron_sysfs import TRAINIUM2, SysfsTree
 from tests.integration.project.checkout import ROOT
@@ -141,29 +140,24 @@ def test_the_readme_names_what_is_tested():
     assert {command[1] for command in readme_commands()} >= {"view", "query", "advise", "whatif", "diff"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("extra", ["profile"])
 def test_profiles_are_read(environment, extra, folder):
     read_profiles(environment(extra), folder)
 
 
-@pytest.mark.slow
 def test_ranks_are_read_on_a_cluster(environment, folder):
     command = ["neuron-profile", "ranks", "run.nprof", "base.nprof", "--engine", "dask", "--json"]
     assert json.loads(environment("cluster").run(*command, cwd=folder).stdout)
 
 
-@pytest.mark.slow
 def test_jax_is_captured(environment, tmp_path):
     assert capture(environment("jax"), tmp_path, JAX_SCRIPT).is_dir()
 
 
-@pytest.mark.slow
 def test_kernels_are_captured(environment, tmp_path):
     assert capture(environment("nki"), tmp_path, NKI_SCRIPT).is_dir()
 
 
-@pytest.mark.slow
 def test_the_readmes_capture_works_and_all_of_it_is_read(environment, tmp_path):
     bare = environment("all")
     bare.run("neuron-profile", "examples", cwd=tmp_path)
@@ -196,17 +190,15 @@ def served(environment, *command, cwd):
             process.kill()
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("command", ["neuron-explorer run.nprof -p 0 --no-browser"])
-def test_the_timeline_opens_in_a_browser(environment, folder, command):
+def test_the_timeline_opens_in_a_browser(environment, folder, chromium, command):
     bare = environment("explorer")
     program, *arguments = command.split()
     with (
         served(bare, bare.folder / "bin" / program, *arguments, cwd=folder) as address,
-        open_browser() as browser,
+        closing(chromium.new_page()) as page,
     ):
-        page = browser.new_page()
         page.goto(address)
         page.goto(re.match(r"http://[^/]+/", address)[0] + "timeline")
         wait_until_still(page)

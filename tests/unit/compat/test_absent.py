@@ -22,6 +22,18 @@ def test_a_closed_part_can_be_named_and_says_that_it_is_not_there(names):
         generate_hlo()
 
 
+def test_one_program_over_several_cores_is_refused(names):
+    import torch_xla.distributed.spmd as xs
+    import torch_xla.runtime as xr
+    from torch_xla.distributed.spmd.xla_sharding import Mesh
+    from torch_xla.experimental.xla_sharding import mark_sharding
+
+    assert not xr.is_spmd()
+    for use in (xr.use_spmd, xs.mark_sharding, Mesh, mark_sharding):
+        with pytest.raises(AbsentError, match="start one process for each with torchrun"):
+            use()
+
+
 def test_a_group_of_ranks_is_a_ring(names):
     from neuronxcc.nki._private_kernels.collectives import CollectivesConfig
 

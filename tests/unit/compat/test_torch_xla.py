@@ -208,3 +208,36 @@ def test_spawned_processes_reduce_together(tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "0").read_text() == "0 2 [3.0, 3.0]\n"
     assert (tmp_path / "1").read_text() == "1 2 [3.0, 3.0]\n"
+
+
+def _attended(device, kind):
+    """Output and gradients of attention, and of a mask that learns."""
+    torch.manual_seed(3)
+    tensors = [torch.randn(2, 4, 12, 16).to(device).requires_grad_() for _ in range(3)]
+    options = {}
+    if kind == "causal":
+        options["is_causal"] = True
+    elif kind != "plain":
+        seen = torch.rand(2, 1, 12, 12) > 0.3
+        seen[..., 0] = True
+        learns = kind == "learning mask"
+        options["attn_mask"] = (seen if kind == "seen" else torch.where(seen, 0.5, -2.0)).to(device)
+        options["attn_mask"].requires_grad_(learns)
+        tensors += [options["attn_mask"]] if learns else []
+    output = torch.nn.functional.scaled_dot_product_attention(*tensors[:3], **options)
+    output.square().sum().backward()
+    return [output.detach().cpu(), *(tensor.grad.cpu() for tensor in tensors)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal", "seen", "added", "learning mask"])
+def test_attention_is_the_cpus(xm, kind):
+    for found, expected in zip(_attended(xm.xla_device(), kind), _attended("cpu", kind), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_in_inference_mode_is_the_cpus(xm):
+    tensors = [torch.randn(2, 4, 12, 16) for _ in range(3)]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    with torch.inference_mode():
+        found = attend(*(tensor.to(xm.xla_device()) for tensor in tensors)).cpu()
+    torch.testing.assert_close(found, attend(*tensors), rtol=1e-4, atol=1e-5)

@@ -8,6 +8,8 @@ from neuron_tools import compat
 from neuron_tools.device.api import devices
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.torch_hooks.training import refuse_training
+from neuron_tools.frontends.torch_trace import operator
+from neuron_tools.neff import read_neff
 
 EXAMPLE = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 BATCH = torch.randn(10, 8, generator=torch.Generator().manual_seed(1))
@@ -82,10 +84,14 @@ def test_a_core_that_does_not_exist_is_refused(torch_neuronx, traced):
             attempt()
 
 
-def test_a_model_stays_on_its_core(torch_neuronx, traced):
-    torch_neuronx.move_trace_to_device(traced, 1)
-    torch.testing.assert_close(traced(EXAMPLE), network()(EXAMPLE))
-    assert torch.neuron.current_device() == 0
+def test_a_model_stays_on_its_core(torch_neuronx, traced, tmp_path, monkeypatch):
+    cores = []
+    monkeypatch.setattr(operator, "_check", lambda *_: cores.append(torch.neuron.current_device()))
+    torch.jit.save(traced, tmp_path / "model.pt")
+    for model in (traced, torch.jit.load(tmp_path / "model.pt")):
+        torch_neuronx.move_trace_to_device(model, 1)
+        torch.testing.assert_close(model(EXAMPLE), network()(EXAMPLE))
+    assert (cores, torch.neuron.current_device()) == ([1, 1], 0)
     torch_neuronx.move_trace_to_device(traced, 0)
 
 
@@ -126,6 +132,18 @@ def test_training_on_inferentia_1_is_refused(generation):
     refuse_training(torch.zeros(()))
     with pytest.raises(NeuronToolsError, match="Inferentia 1 cannot train"):
         refuse_training(loss)
+
+
+@pytest.mark.parametrize(
+    ("present", "compiled"), [("trn1.32xlarge", "trn1"), ("inf2", "inf2"), ("inf1", "trn2")]
+)
+def test_a_model_is_compiled_for_the_chip_that_is_there(torch_neuronx, tmp_path, present, compiled):
+    before = devices.configure_properties(devices.DeviceProperties(target=present))
+    try:
+        torch_neuronx.trace(network(), EXAMPLE, compiler_workdir=str(tmp_path))
+    finally:
+        devices.configure_properties(before)
+    assert read_neff(tmp_path / "graph.neff").program.target == compiled
 
 
 def test_an_analysis_counts_what_the_device_runs(torch_neuronx, capsys):

@@ -35,6 +35,27 @@ assert first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 query = torch.empty(2, 4, 128, 64, device=device, requires_grad=True)
 torch.nn.functional.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
 assert query.grad.shape == query.shape
+
+mask = torch.tensor([True, False, True, False], device=device)
+assert x[mask].shape == (2, 8) and x[mask, 3].shape == (2,) and x[:, mask.repeat(2)].shape == (4, 4)
+assert x[x > 0].shape == (0,)
+places = torch.tensor([0, 2, 3], device=device)
+assert x[places].shape == (3, 8) and x[[0, 1], 2].shape == (2,) and x[places.int()].shape == (3, 8)
+assert weight.weight[torch.arange(1 << 16, device=device)].shape == (1 << 16, 1 << 17)
+leaf = torch.empty(4, 8, device=device, requires_grad=True)
+leaf[mask].sum().backward()
+assert leaf.grad.shape == (4, 8)
+
+logits = torch.empty(50, 4, 20, device=device, requires_grad=True)
+labels, steps = torch.ones(4, 30, dtype=torch.long, device=device), torch.full((4,), 50, device=device)
+lengths = torch.tensor([10, 12, 13, 26], device=device)
+loss = torch.nn.functional.ctc_loss(logits.log_softmax(2), labels, steps, lengths)
+loss.backward()
+assert loss.shape == () and logits.grad.shape == logits.shape
+found = torch.ops.aten._ctc_loss(logits.detach(), labels, steps, lengths)
+assert [each.shape for each in found] == [(4,), (4, 50, 2 * 26 + 1)]
+solution = torch.linalg.lstsq(torch.empty(5, 3, device=device), torch.empty(5, 2, device=device)).solution
+assert solution.shape == (3, 2)
 assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3 << 20, "KiB"
 """
 

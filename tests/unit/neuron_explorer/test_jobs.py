@@ -40,6 +40,19 @@ def test_a_running_query_is_interrupted(make_profile) -> None:
         assert profile.query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
 
 
+def test_a_pause_ends_where_the_job_is_cancelled() -> None:
+    begun = threading.Event()
+
+    def wait(progress: Progress) -> None:
+        begun.set()
+        progress.pause(PATIENCE_S)
+
+    job = Job(wait, "wait")
+    assert begun.wait(PATIENCE_S)
+    assert job.stop(PATIENCE_S)
+    assert isinstance(job.error, CancelledError)
+
+
 def test_a_cancelled_job_does_not_query(make_profile) -> None:
     progress = Progress()
     progress.cancel()

@@ -92,3 +92,30 @@ def test_columns_apart_do_not_race():
         return shared
 
     Kernel(kernel, core=hardware.get("trn2"))[2].run(A)
+
+
+def test_what_lies_apart_or_before_a_meeting_is_no_race_however_much_there_is():
+    """Each core writes rows of its own, meets, and reads the other's: the boxes around all of it overlap."""
+
+    def kernel(a):
+        core = nl.program_id(0)
+        shared = nl.ndarray((512, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="rows")
+        part, other = on_chip(a), tile((128, 32))
+        for turn in range(2):
+            first = (2 * turn + core) * 128
+            nisa.dma_copy(shared[first : first + 128], part)
+            nisa.core_barrier(shared, (0, 1))
+            first = (2 * turn + 1 - core) * 128
+            nisa.dma_copy(other, shared[first : first + 128])
+        return shared
+
+    Kernel(kernel, core=hardware.get("trn2"))[2].run(A)
+
+
+@pytest.mark.parametrize(("cores", "memory"), [(1, nl.hbm), (2, nl.shared_hbm)])
+def test_arguments_lie_in_hbm_that_two_cores_share(cores, memory):
+    def kernel(a):
+        assert a.buffer == memory
+        return a
+
+    Kernel(kernel, core=hardware.get("trn2"))[cores].run(A)

@@ -362,6 +362,19 @@ def test_more_than_sbuf_is_spilled_with_a_warning() -> None:
         jit(kernel)(np.ones((128, 64), np.float32))
 
 
+def test_a_tile_placed_over_one_that_is_still_used() -> None:
+    def kernel(x: Any) -> Any:
+        first, second = (nl.ndarray((128, 64), nl.float32, nl.sbuf, address=(0, at)) for at in (0, 128))
+        nisa.dma_copy(first, x)
+        nisa.memset(second, 2)
+        nisa.dma_copy(x, first)
+        return x
+
+    with pytest.raises(NkiError, match=r"same address.*give them separate addresses") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert __file__ in caught.value.where
+
+
 def test_blocks_that_live_one_after_another_fit_in_psum() -> None:
     def kernel(x: Any) -> Any:
         result = language.ndarray((128, 128), dtype=x.dtype, buffer=language.shared_hbm)

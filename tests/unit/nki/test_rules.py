@@ -313,6 +313,17 @@ def test_placed_tiles_that_overwrite_each_other_are_refused():
     assert caught.value.where.startswith(HERE)
 
 
+def test_small_tiles_placed_side_by_side_take_turns():
+    def body(a):
+        tiles = [nl.ndarray((128, 2), nl.float32, nl.sbuf, address=(0, 1024 + 8 * n)) for n in range(3)]
+        nisa.memset(tiles[0], 1.0)
+        for _ in range(4):
+            for source, target in zip(tiles, [*tiles[1:], tiles[0]]):
+                nisa.tensor_copy(target, source)
+
+    lowered(body)
+
+
 def test_placed_tiles_used_one_after_another_are_allowed():
     def body(a):
         for name in ("first", "second"):

@@ -154,7 +154,7 @@ def test_metadata_of_views():
         assert a.is_contiguous()
         assert not a.is_indirect()
         assert part.dtype == nl.float32 == np.float32
-        assert part.buffer == nl.shared_hbm
+        assert part.buffer == nl.hbm
         assert nl.is_hbm(part.buffer)
         assert not nl.is_on_chip(part.buffer)
         assert tile((4, 4)).buffer is nl.sbuf

@@ -30,6 +30,11 @@ def test_a_slice_holds_what_lies_in_its_range(directory):
             profile.slice(5, 5)
 
 
+def test_a_query_of_a_slice_may_name_no_table(directory):
+    with open_profile(directory) as profile, profile.slice(102, 130) as part:
+        assert part.query("SELECT 41 + 1").column(0).to_pylist() == [42]
+
+
 def test_slices_read_beside_each_other_and_name_tables_as_sql_does(directory):
     with open_profile(directory) as profile:
         parts = [profile.slice(0, 60), profile.slice(102, 130)]

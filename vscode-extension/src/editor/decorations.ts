@@ -36,7 +36,7 @@ export class LineDecorations implements vscode.Disposable {
   private readonly margins = new Map<vscode.TextEditor, NodeJS.Timeout>();
   /** The last time that each editor was to be drawn: an answer that is overtaken by another is not drawn. */
   private readonly rounds = new WeakMap<vscode.TextEditor, number>();
-  /** Editors with the heat of their whole file. */
+  /** Editors that have heat. */
   private readonly heated = new WeakSet<vscode.TextEditor>();
 
   constructor(private readonly costs: DocumentCosts) {
@@ -86,22 +86,19 @@ export class LineDecorations implements vscode.Disposable {
     this.shown.delete(editor);
     if (costs) this.drawTexts(editor, costs, 0);
     else editor.setDecorations(this.text, []);
-    // A new editor gets the heat of what is in sight first; later the whole, or the ruler would flicker.
-    const isNew = costs !== undefined && !this.heated.has(editor);
-    this.drawHeat(editor, costs, isNew ? this.shown.get(editor) : undefined);
+    // A new editor gets its texts first, and heat with those around them; later both at once, or the ruler would flicker.
+    if (this.heated.has(editor)) this.drawHeat(editor, costs);
   }
 
-  /** The heat of the lines in sight, or of all. */
-  private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined, sight?: Shown): void {
+  private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
     const lines = (costs?.lines ?? []).filter(({ shown }) => shown.device_ns > 0);
     const hottest = costs?.hottestNs ?? lines.reduce((most, { shown }) => Math.max(most, shown.device_ns), 0);
     const ranges = HEAT_COLOURS.map((): vscode.Range[] => []);
     for (const { line, shown } of lines) {
-      if (sight && (line < sight.first || line > sight.last)) continue;
       ranges[heatOf(shown.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
     }
     this.heat.forEach((decoration, step) => editor.setDecorations(decoration, ranges[step] ?? []));
-    if (!sight) this.heated.add(editor);
+    this.heated.add(editor);
   }
 
   /** The texts of the lines in sight at once, and of some around them a moment later. */

@@ -6,7 +6,7 @@ import { createTimeline } from "../timeline.js";
 import type { TimelineView } from "../view/view_state.js";
 import { sourceAddress, writeAddress } from "./address.js";
 import { HttpMarkerStore } from "./marker_store.js";
-import { type ComponentProps, optionsFrom, viewFrom } from "./properties.js";
+import { comparedFrom, type ComponentProps, optionsFrom, viewFrom } from "./properties.js";
 
 interface ReactLibrary {
   readonly createElement: (kind: string, props: object) => unknown;
@@ -48,7 +48,7 @@ function NeuronTimeline(props: ComponentProps): unknown {
       live.current = null;
       window.neuronTimelines?.delete(id);
     };
-  }, [props.profile, props.compare, props.compare_shift, props.data_url]);
+  }, [props.profile, JSON.stringify(props.compare ?? null), props.data_url]);
   const view = JSON.stringify(viewFrom(props));
   useEffect(() => {
     const current = live.current;
@@ -78,13 +78,17 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
   const props = latest.current;
   const base = props.data_url ?? "/data/";
   const told = viewFrom(props);
-  const routes = `${base}${encodeURIComponent(props.profile)}/`;
+  const routesOf = (profile: string): string => `${base}${encodeURIComponent(profile)}/`;
+  const routes = routesOf(props.profile);
   const handle = createTimeline(container, {
     ...optionsFrom(props),
     source: new HttpSource(routes),
     markerStore: new HttpMarkerStore(routes),
-    ...(props.compare ? { compare: new HttpSource(`${base}${encodeURIComponent(props.compare)}/`) } : {}),
-    ...(typeof props.compare_shift === "number" ? { compareShiftNs: props.compare_shift } : {}),
+    compare: comparedFrom(props).map(({ profile, name, shift_ns: shiftNs }) => ({
+      source: new HttpSource(routesOf(profile)),
+      ...(name && { name }),
+      ...(typeof shiftNs === "number" && { shiftNs }),
+    })),
     view: told,
     onViewChange: (view) => {
       tell(latest.current, live.current, view);

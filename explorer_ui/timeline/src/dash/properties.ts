@@ -5,12 +5,18 @@ import { groupingOf } from "../view/grouping.js";
 import type { TimeRange } from "../view/time_range.js";
 import type { Highlight, Marker, SpanRef, TimelineView } from "../view/view_state.js";
 
+/** A profile that the timeline's is compared with. */
+export interface Compared {
+  readonly profile: string;
+  readonly name?: string | null;
+  readonly shift_ns?: number | null;
+}
+
 /** Properties of `NeuronTimeline`; times are pairs of ns. */
 export interface ComponentProps {
   readonly id?: string;
   readonly profile: string;
-  readonly compare?: string;
-  readonly compare_shift?: number | null;
+  readonly compare?: string | readonly (string | Compared)[] | null;
   readonly data_url?: string;
   readonly range?: readonly [number, number] | null;
   readonly selection?: readonly [number, number] | null;
@@ -57,6 +63,12 @@ export function optionsFrom(props: ComponentProps): Omit<TimelineOptions, "sourc
     chrome: props.chrome ?? true,
     scope: rangeFrom(props.scope),
   };
+}
+
+/** The profiles that properties compare with. */
+export function comparedFrom({ compare }: ComponentProps): readonly Compared[] {
+  const all = typeof compare === "string" ? [compare] : (compare ?? []);
+  return all.map((one) => (typeof one === "string" ? { profile: one } : one)).filter((one) => one.profile);
 }
 
 function rangeFrom(pair: readonly [number, number] | null | undefined): TimeRange | null {

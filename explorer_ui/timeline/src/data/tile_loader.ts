@@ -191,7 +191,7 @@ export class TileLoader {
 
 /** Tracks of one kind can be asked for together. */
 function kindOf(track: Track): number {
-  return Number(track.isCounter) + 2 * Number(track.isBase) + 4 * Number(track.isCharged) + 8 * Number(track.isBand) + 16 * Number(track.isUse);
+  return Number(track.isCounter) + 2 * Number(track.isUse) + 4 * Number(track.isCharged) + 8 * Number(track.isBand) + 16 * track.base;
 }
 
 /** How a counter is scaled: from 0, or its least value, to a round number above its greatest. */

@@ -11,12 +11,12 @@ const IDLE_SHARE = 0.002;
 
 /** One row of the timeline: spans at one or more depths, or samples of a counter. */
 export interface Track {
-  /** Names the track among all that are shown, also of a second profile. */
+  /** Names the track among all that are shown, also of other profiles. */
   readonly place: number;
   /** Place in its own profile's list; requests name tracks by it. */
   readonly listed: number;
-  /** Whether it belongs to the profile that is compared with. */
-  readonly isBase: boolean;
+  /** 0 for a track of the profile itself, n for one of the nth profile that it is compared with. */
+  readonly base: number;
   /** Names the track in this profile, and in every profile of the same program. */
   readonly id: string;
   readonly level: string;
@@ -174,7 +174,7 @@ function bareTrack(answer: TrackAnswer, place: number): Track {
   return {
     place,
     listed: place,
-    isBase: false,
+    base: 0,
     id: answer.id,
     level: answer.level,
     name: answer.name,

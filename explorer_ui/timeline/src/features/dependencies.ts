@@ -33,7 +33,7 @@ export class Dependencies {
   toggle(): void {
     const { span } = this.core.view;
     const track = span && this.core.track(span.track);
-    if (this.running || this.core.overlays.dependencies.length > 0 || !span || !track || track.isBase) {
+    if (this.running || this.core.overlays.dependencies.length > 0 || !span || !track || track.base > 0) {
       this.clear();
       return;
     }

@@ -9,6 +9,7 @@ import { describe, type Tooltip } from "../panels/tooltip.js";
 import { type Hit, hitTest, type SpanHit } from "../view/hit.js";
 import { depthAt } from "../view/layout.js";
 import type { TimeRange } from "../view/time_range.js";
+import type { Change } from "./comparison.js";
 import type { Details } from "./details.js";
 import type { Measure } from "./measure.js";
 import type { ReaderTable } from "./reader_table.js";
@@ -102,7 +103,7 @@ export class Pointing {
     const hit = x === null ? null : this.hitAt(x, y);
     if (hit && x !== null) {
       const { body, stage } = this.frame;
-      this.tooltip.show([...describe(hit), ...this.change(hit)], x + stage.offsetLeft, y, body.clientWidth, body.clientHeight);
+      this.tooltip.show([...describe(hit), ...this.changes(hit)], x + stage.offsetLeft, y, body.clientWidth, body.clientHeight);
     } else this.tooltip.hide();
     const hovered = hit?.kind === "span" ? boxOf(hit) : null;
     const { hovered: before } = this.core.overlays;
@@ -111,12 +112,12 @@ export class Pointing {
     }
   }
 
-  /** How the mean of a span's name differs from the other profile's. */
-  private change(hit: Hit): string[] {
-    const ratio = hit.kind === "span" ? this.core.comparison?.ratio(hit.row.track, hit.name) : undefined;
-    if (ratio === undefined) return [];
-    const percent = Math.abs(ratio - 1) * 100;
-    return [percent < 2 ? "as long as in the other profile" : `${percent.toFixed(0)} % ${ratio > 1 ? "slower" : "faster"} on average`];
+  /** How the mean of a span's name differs between the profile and those that it is compared with. */
+  private changes(hit: Hit): string[] {
+    const { comparison, names, summary } = this.core;
+    if (hit.kind !== "span" || !comparison || !summary) return [];
+    const { track } = hit.row;
+    return comparison.changes(track, names.code(hit.name)).map((change) => changeText(change, track.base > 0 ? summary.name : null));
   }
 
   private click(x: number, y: number): void {
@@ -126,6 +127,14 @@ export class Pointing {
     this.choice.chooseSpan(hit?.kind === "span" ? refOf(hit) : null);
     if (hit) this.reader.say(describe(hit).join(", "));
   }
+}
+
+/** A change in words; `changed` names the profile that changed where the track is not its own. */
+function changeText({ ratio, base }: Change, changed: string | null): string {
+  const percent = Math.abs(ratio - 1) * 100;
+  if (percent < 2) return changed === null ? `as long as in ${base}` : `as long in ${changed}`;
+  const change = `${percent.toFixed(0)} % ${ratio > 1 ? "slower" : "faster"}`;
+  return `${change} ${changed === null ? `than in ${base}` : `in ${changed}`}, on average`;
 }
 
 /** The box of what the pointer rests on: of a bucket, the bucket. */

@@ -35,7 +35,8 @@ export class Search {
     private readonly onError: (error: unknown) => void,
   ) {
     this.field.type = "search";
-    this.field.placeholder = "Search names, or column=value";
+    this.field.placeholder = "Search";
+    this.field.title = "A name, or column=value";
     this.field.setAttribute("aria-label", "Search spans by name, or by column=value");
     this.field.value = core.view.search;
     this.count.setAttribute("aria-live", "polite");

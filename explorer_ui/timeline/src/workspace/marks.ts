@@ -56,7 +56,7 @@ export class Marks {
       if (panel.dataset["panel"] === "timeline") continue; // it lights up what is chosen by itself
       panel.classList.toggle("is-marked", this.chosen !== null);
       let first: Element | null = null;
-      for (const place of panel.querySelectorAll<HTMLElement>("[data-select], .ag-row")) {
+      for (const place of panel.querySelectorAll<HTMLElement>("[data-select], [data-shows], .ag-row")) {
         const shown = shownBy(place);
         const isLinked = this.chosen !== null && shown !== null && isRelated(shown, this.chosen, this.related);
         place.classList.toggle("is-linked", isLinked);
@@ -107,7 +107,7 @@ function isSame(one: Chosen | null, other: Chosen | null): boolean {
 
 /** What a row or a line shows. */
 export function shownBy(place: HTMLElement): Chosen | null {
-  const text = place.dataset["select"];
+  const text = place.dataset["select"] ?? place.dataset["shows"];
   if (text !== undefined) return parseChosen(text);
   const kind = place.closest<HTMLElement>("[data-grid-kind]")?.dataset["gridKind"];
   const name = place.querySelector("[col-id='name']")?.textContent;

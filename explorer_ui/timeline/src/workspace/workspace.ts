@@ -18,8 +18,8 @@ export interface WorkspaceData {
   /** The workspace's own path. */
   readonly path: string;
   readonly panels: readonly PanelInfo[];
-  /** The only other profile that there is; "" where there are none or several. */
-  readonly other: string;
+  /** Ids of the other profiles to compare with, with commas between; "" where there are none, or many. */
+  readonly others: string;
   /** Made arrangements; the first is what a profile opens with. */
   readonly arrangements: readonly { readonly name: string; readonly layout: string }[];
 }
@@ -204,10 +204,10 @@ export class Workspace {
     requestContent(name, contentAddress(this.data.path, panel, params));
   }
 
-  /** In the arrangement that compares, the timeline shows both profiles. */
+  /** In the arrangement that compares, the timeline shows the other profiles, too. */
   private compare(params: URLSearchParams): void {
-    const other = params.get("base") ?? this.data.other;
-    if (params.get("a") === COMPARE && !params.has("compare") && other) params.set("compare", other);
+    const others = params.get("base") ?? this.data.others;
+    if (params.get("a") === COMPARE && !params.has("compare") && others) params.set("compare", others);
   }
 
   private applySelection(params: URLSearchParams): void {

@@ -20,36 +20,46 @@ const source: DataSource = {
   request: () => Promise.resolve(new TextEncoder().encode(JSON.stringify(answer)).buffer),
 };
 const names = new NameTable();
-const comparison = new Comparison(
-  source,
-  summary("new", 1000, 2000, [track(0, { id: "a" }), track(1, { id: "b" })]),
-  summary("base", 400, 2400, [track(0, { id: "c" }), track(1, { id: "a" })]),
-  names,
-);
+const own = summary("new", 1000, 2000, [track(0, { id: "a" }), track(1, { id: "b" })]);
+const other = summary("old", 400, 2400, [track(0, { id: "c" }), track(1, { id: "a" })]);
+const comparison = new Comparison(own, [{ source, summary: other }], names);
+const abort = new AbortController();
+
+/** A source whose deltas tell which profile they were asked for. */
+function deltasBy(means: Readonly<Record<string, number>>): DataSource {
+  return {
+    request: (_path, params) => {
+      const base_ns = means[params["base"]!]!;
+      return Promise.resolve(new TextEncoder().encode(JSON.stringify({ tracks: { a: [{ name: "dot", new_ns: 300, base_ns }] } })).buffer);
+    },
+  };
+}
 
 describe("a comparison", () => {
   it("puts each track below the one of the same id, and what has none last", () => {
-    const both = comparison.both();
-    expect(both.tracks.map((one) => one.id)).toEqual(["a", "base:a", "b", "base:c"]);
-    expect(both.tracks[3]!.headings[0]).toBe("Only in base");
-    expect(both.tracks[1]!.listed).toBe(1);
-    expect(new Set(both.tracks.map((one) => one.place)).size).toBe(4);
+    const all = comparison.all();
+    expect(all.tracks.map((one) => one.id)).toEqual(["a", "base 1:a", "b", "base 1:c"]);
+    expect(all.tracks[1]!.name).toBe("↳ old");
+    expect(all.tracks[3]!.headings[0]).toBe("Not in new");
+    expect(all.tracks[3]!.name).toBe("Engine 0 ↳ old");
+    expect(all.tracks[1]!.listed).toBe(1);
+    expect(new Set(all.tracks.map((one) => one.place)).size).toBe(4);
   });
 
   it("begins both at the same point and shows the longer one whole", () => {
-    expect(comparison.origin.params["shift"]).toBe("-600");
-    expect(comparison.both().endNs).toBe(3000);
+    expect(comparison.originOf(comparison.all().tracks[1]!).params["shift"]).toBe("-600");
+    expect(comparison.all().endNs).toBe(3000);
   });
 
   it("colours names by how much their mean changed, in both profiles", async () => {
-    const [own, base] = comparison.both().tracks;
-    expect(comparison.slot(own!, names.code("dot"))).toBeUndefined();
-    await comparison.load(source, new AbortController().signal);
-    expect(comparison.slot(own!, names.code("dot"))).toBe(6);
-    expect(comparison.slot(base!, names.code("dot"))).toBe(6);
-    expect(comparison.slot(own!, names.code("add"))).toBe(3);
-    expect(comparison.slot(own!, names.code("new one"))).toBe(UNKNOWN_SLOT);
-    expect(comparison.ratio(own!, "dot")).toBe(3);
+    const [first, below] = comparison.all().tracks;
+    expect(comparison.slot(first!, names.code("dot"))).toBeUndefined();
+    await comparison.load(source, abort.signal);
+    expect(comparison.slot(first!, names.code("dot"))).toBe(6);
+    expect(comparison.slot(below!, names.code("dot"))).toBe(6);
+    expect(comparison.slot(first!, names.code("add"))).toBe(3);
+    expect(comparison.slot(first!, names.code("new one"))).toBe(UNKNOWN_SLOT);
+    expect(comparison.changes(first!, names.code("dot"))).toEqual([{ ratio: 3, base: "old" }]);
   });
 
   it.each([
@@ -65,7 +75,32 @@ describe("a comparison", () => {
   ])("has the slot of a ratio of %d", (ratio, slot) => expect(deltaSlot(ratio)).toBe(slot));
 
   it("lets steps begin at the same point where it is told how far they are apart", () => {
-    const apart = new Comparison(source, summary("new", 1000, 2000, []), summary("base", 400, 2400, []), names, 70);
-    expect(apart.origin.params["shift"]).toBe("70");
+    const apart = new Comparison(own, [{ source, summary: other, shiftNs: 70 }], names);
+    expect(apart.originOf(apart.all().tracks[1]!).params["shift"]).toBe("70");
+  });
+});
+
+describe("a comparison with several profiles", () => {
+  const third = summary("older", 0, 9000, [track(0, { id: "a" }), track(1, { id: "c" })]);
+  const several = new Comparison(own, [{ source, summary: other }, { source, summary: third, shiftNs: 5 }], names);
+  const { tracks, endNs } = several.all();
+
+  it("puts their tracks below each other in order, each with its own place", () => {
+    expect(tracks.map((one) => one.id)).toEqual(["a", "base 1:a", "base 2:a", "b", "base 1:c", "base 2:c"]);
+    expect(new Set(tracks.map((one) => one.place)).size).toBe(6);
+    expect(endNs).toBe(10_000);
+  });
+
+  it("asks each for its own data, at its own shift", () => {
+    expect(several.originOf(tracks[1]!).params["shift"]).toBe("-600");
+    expect(several.originOf(tracks[2]!).params["shift"]).toBe("5");
+  });
+
+  it("colours the profile by the first, the others by their own change, and tells all of them", async () => {
+    await several.load(deltasBy({ old: 300, older: 100 }), abort.signal);
+    const dot = names.code("dot");
+    expect(tracks.slice(0, 3).map((one) => several.slot(one, dot))).toEqual([3, 3, 6]);
+    expect(several.changes(tracks[0]!, dot)).toEqual([{ ratio: 1, base: "old" }, { ratio: 3, base: "older" }]);
+    expect(several.changes(tracks[2]!, dot)).toEqual([{ ratio: 3, base: "older" }]);
   });
 });

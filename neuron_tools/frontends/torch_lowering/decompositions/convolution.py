@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -40,10 +41,7 @@ def _backward_as_convolutions(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Gradients of data, weight and bias, each where wanted."""
     rank = data.dim() - 2
-    stride, padding, dilation, output_padding = (
-        list(value) * (rank if len(value) == 1 else 1)
-        for value in (stride, padding, dilation, output_padding)
-    )
+    stride, padding, dilation, output_padding = _each(rank, stride, padding, dilation, output_padding)
     results: list[Any] = [None, None, None]
     if output_mask[0]:
         extra = _missing(data, gradient, weight, stride, padding, dilation)
@@ -66,10 +64,7 @@ def _cropped_transposed_convolution(
 ) -> Any:  # fmt: skip
     """A transposed convolution without padding, cropped: torch-mlir mixes up uneven output paddings."""
     rank = data.dim() - 2
-    stride, padding, dilation, output_padding = (
-        list(value) * (rank if len(value) == 1 else 1)
-        for value in (stride, padding, dilation, output_padding)
-    )
+    stride, padding, dilation, output_padding = _each(rank, stride, padding, dilation, output_padding)
     if not transposed or not any(padding + output_padding):
         raise NotImplementedError("only padding of transposed convolutions can be taken away")
     zeros = [0] * rank
@@ -81,6 +76,11 @@ def _cropped_transposed_convolution(
             result = _aten.constant_pad_nd(result, [0, 0] * (rank - 1 - d) + [0, missing])
         result = _aten.slice(result, d + 2, padding[d], padding[d] + wanted)
     return result if bias is None else result + bias.reshape(-1, *[1] * rank)
+
+
+def _each(rank: int, *values: Any) -> Iterator[list[int]]:
+    """Lists with a number for each dimension, also where one stands for all."""
+    return (list(value) * (rank if len(value) == 1 else 1) for value in values)
 
 
 def _missing(data: Any, gradient: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -99,7 +100,7 @@ def _as_strided(tensor: Any, size: list[int], stride: list[int], storage_offset:
     """A gather from the flat tensor, unless it is the tensor itself."""
     flat = tensor.reshape(-1)
     offset = storage_offset or 0
-    count = _product(size)
+    count = math.prod(size)
     if count <= flat.shape[0] - offset and list(stride) == _row_major(size):
         return _aten.slice(flat, 0, offset, offset + count).reshape(size)
     return flat[_positions(size, stride, offset).reshape(-1)].reshape(size)
@@ -115,15 +116,8 @@ def _positions(size: list[int], stride: list[int], offset: int) -> Any:
     return positions
 
 
-def _product(values: Any) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
-
-
 def _row_major(size: list[int]) -> list[int]:
-    return [_product(size[dim + 1 :]) for dim in range(len(size))]
+    return [math.prod(size[dim + 1 :]) for dim in range(len(size))]
 
 
 @decomposes(_aten.diagonal.default, _aten.diagonal_copy.default)
@@ -163,7 +157,7 @@ def _empty_strided(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
 @decomposes(_aten.resize.default)
 def _resize(tensor: Any, size: list[int], memory_format: Any = None) -> Any:
     """What fits is kept; the rest is undefined."""
-    flat, count = tensor.reshape(-1), _product(size)
+    flat, count = tensor.reshape(-1), math.prod(size)
     if flat.shape[0] < count:
         flat = _pad(flat, 0, 0, count - flat.shape[0])
     return _aten.slice(flat, 0, 0, count).reshape(size)

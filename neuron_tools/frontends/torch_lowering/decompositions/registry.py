@@ -15,24 +15,12 @@ COMPLEX: dict[Any, Callable[..., Any]] = {}
 
 def decomposes(*overloads: Any) -> Callable[[Function], Function]:
     """Register a decomposition for operator overloads; its arguments are theirs."""
-
-    def register(function: Function) -> Function:
-        for overload in overloads:
-            OWN[overload] = function
-        return function
-
-    return register
+    return _registering(OWN, overloads)
 
 
 def decomposes_refused(*overloads: Any) -> Callable[[Function], Function]:
     """Register a decomposition for the shapes of an operator that torch-mlir does not lower."""
-
-    def register(function: Function) -> Function:
-        for overload in overloads:
-            REFUSED[overload] = function
-        return function
-
-    return register
+    return _registering(REFUSED, overloads)
 
 
 def replaces(*overloads: Any) -> Callable[[Function], Function]:
@@ -42,13 +30,7 @@ def replaces(*overloads: Any) -> Callable[[Function], Function]:
     that write their arguments and that functionalisation does not know: the function returns the new values.
     An operator of another package is given by its name, since it may not be there (yet).
     """
-
-    def register(function: Function) -> Function:
-        for overload in overloads:
-            REPLACED[overload] = function
-        return function
-
-    return register
+    return _registering(REPLACED, overloads)
 
 
 def decomposes_complex(*overloads: Any) -> Callable[[Function], Function]:
@@ -56,10 +38,14 @@ def decomposes_complex(*overloads: Any) -> Callable[[Function], Function]:
 
     A function returns NotImplemented for calls that it has no rule for.
     """
+    return _registering(COMPLEX, overloads)
 
+
+def _registering(
+    table: dict[Any, Callable[..., Any]], overloads: tuple[Any, ...]
+) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
-        for overload in overloads:
-            COMPLEX[overload] = function
+        table.update(dict.fromkeys(overloads, function))
         return function
 
     return register

@@ -20,13 +20,13 @@ from neuron_profile.analysis.whatif.change import Change, framework_shares
 from neuron_profile.analysis.whatif.executions import Executions, Origin, Origins, ProgramKey
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
+from neuron_tools.arrays import Mask
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import FrameworkOperation, Program
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator import simulate
 
-Mask = npt.NDArray[np.bool_]
 Times = npt.NDArray[np.int64]
 Select = Callable[[Program], tuple[Mask, Mask]]
 

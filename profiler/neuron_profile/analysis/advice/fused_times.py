@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.advice.line_calls import Call, spans_of
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.records.program import Memory
 from neuron_tools.simulator.throughput import union
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _ENGINES = 256
 
 

@@ -9,9 +9,10 @@ from functools import cache
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.fused_times import Ints, joined_gain_ns
+from neuron_profile.analysis.advice.fused_times import joined_gain_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, spans_of
 from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
+from neuron_tools.arrays import Ints
 
 MINIMUM_SHARE = 0.01
 LONGEST_PIECE = 64

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, spans_of
+from neuron_tools.arrays import Ints
 from neuron_tools.records.program import DType, TensorKind
 
-Ints = npt.NDArray[np.int64]
 MOST_BETWEEN = 4
 _CASTS = frozenset({"aten::copy_", "aten::_to_copy"})
 _NARROW = (DType.BF16, DType.F16)

@@ -25,7 +25,6 @@ from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 TRANSFERS, NOTHING = OperationKey("", "DMA", False), OperationKey("", "(nothing)", False)
 _OPERATION = "coalesce(framework_name, hlo_name, engine || ' ' || opcode, '')"
 _CORES = """

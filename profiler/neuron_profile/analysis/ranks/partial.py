@@ -6,16 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
 from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile, open_profile
 
-Ints = npt.NDArray[np.int64]
 MEMORY_LIMIT = "256MB"  # of the queries of one rank
 MOST_OPERATIONS = 200
 MOST_CALLS = 1 << 16

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankPartial
-
-Ints = npt.NDArray[np.int64]
+from neuron_tools.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from neuron_profile.analysis.time.core_charges import charge_core, index_core
-from neuron_profile.analysis.time.core_spans import ENGINES, EXECUTION_EVENT, is_unowned
+from neuron_profile.analysis.time.core_spans import ENGINES, EXECUTION_EVENT
 from neuron_profile.analysis.time.logical_cores import first_cores
 from neuron_profile.analysis.time.numbering import Numbering, Opcodes, Origin, Origins, Sums
 from neuron_tools.profile.reader import Profile
@@ -131,11 +131,7 @@ def _held(profile: Profile) -> Profile:
 def _is_held(whole: Profile) -> bool:
     """Whether the operations of a whole profile are few enough to be held."""
     rows = whole.tables()
-    if rows.get("FrameworkInstruction", 0) + rows.get("HloInstruction", 0) > MOST_HELD:
-        return False
-    if rows.get("DmaPacketAggregated", 0) <= MOST_HELD:
-        return True
-    return not whole.kept("unowned", lambda: is_unowned(whole))
+    return rows.get("FrameworkInstruction", 0) + rows.get("HloInstruction", 0) <= MOST_HELD
 
 
 def _cores(held: Profile) -> list[tuple[int, int]]:

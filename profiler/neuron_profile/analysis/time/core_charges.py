@@ -14,20 +14,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.time.core_spans import CORE, CoreSpans, Owned
+from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
 from neuron_profile.analysis.time.repeats import find_repeats
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Core = tuple[int, int]
 STRETCH_ROWS = 1 << 20
 INDEXED_ROWS = 1 << 15
 """Instructions between two edges of an index: those at the ends of a range are charged in a moment."""
+READ_ROWS = 1 << 18
+"""Instructions that are read at once for it: a query costs as much as reading some 100,000 rows."""
 MOST_SUMS = 1 << 23
 """Numbers in an index of a NeuronCore: 64 MiB."""
 COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
@@ -96,9 +97,10 @@ def _index_key(core: Core, to: Numbering) -> tuple[str, Core, str]:
 def _made_index(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
     whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
     sums = Sums.empty(to)
-    edges = _edges(held, core, max(INDEXED_ROWS, -(-_count(held, core) * len(sums.joined) // MOST_SUMS)))
+    rows = max(INDEXED_ROWS, -(-_count(held, core) * len(sums.joined) // MOST_SUMS))
+    edges = _edges(held, core, rows)
     until = np.zeros((len(edges) - 2, len(sums.joined)))
-    for place, stretch in enumerate(_stretches(held, whole, core, edges)):
+    for place, stretch in enumerate(_stretches(held, whole, core, edges, max(1, READ_ROWS // rows))):
         _expose(stretch, to, sums)
         if place < len(until):
             until[place] = sums.joined
@@ -112,12 +114,21 @@ def _add_indexed(
     begin, end = profile.range_ns or (_EARLIEST, _LATEST)
     first, last = index.within((begin, end))
     if last <= first:
-        _add_all(profile, whole, core, to, sums, _WHOLE)
+        if not _add_held(profile.whole, core, (begin, end), to, sums):
+            _add_all(profile, whole, core, to, sums, _WHOLE)
         return
     sums.add_joined(index.until[last] - index.until[first])
     for low, high in ((begin, int(index.edges[first])), (int(index.edges[last]), end)):
         if low < high:
             _add_all(profile.slice(low, high), whole, core, to, sums, _WHOLE)
+
+
+def _add_held(held: Profile, core: Core, range_ns: tuple[int, int], to: Numbering, sums: Sums) -> bool:
+    """Add a range whose spans the timeline or another panel may have read; False where it has too many."""
+    found = core_window(held, core).aligned(*range_ns)
+    if found is not None:
+        _expose([tier.cut(*range_ns) for tier in found.tiers], to, sums)
+    return found is not None
 
 
 def _add_all(
@@ -127,15 +138,31 @@ def _add_all(
         _expose(stretch, to, sums)
 
 
-def _stretches(profile: Profile, whole: CoreSpans, core: Core, edges: list[int]) -> Iterator[list[Owned]]:
-    """All tiers' spans between each two edges, cut to them and to the profile's range."""
+def _stretches(
+    profile: Profile, whole: CoreSpans, core: Core, edges: list[int], at_once: int = 1
+) -> Iterator[list[Owned]]:
+    """All tiers' spans between each two edges, cut to them and to the profile's range.
+
+    Args:
+        at_once: How many stretches are read together.
+    """
     low, high = profile.range_ns or (_EARLIEST, _LATEST)
     rest = [whole.operations.cut(0, 0)] * TIERS
-    for begin, end in pairwise(edges):
-        here = whole.starting(profile, core, begin, end)
+    for begin, end, here in _starting(profile, whole, core, edges, at_once):
         spans = [_joined(kept, new) for kept, new in zip(rest, here)]
         yield [tier.cut(max(begin, low), min(end, high)) for tier in spans]
         rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
+
+
+def _starting(
+    profile: Profile, whole: CoreSpans, core: Core, edges: list[int], at_once: int
+) -> Iterator[tuple[int, int, list[Owned]]]:
+    """Each two edges and the spans that start between them."""
+    for first in range(0, len(edges) - 1, at_once):
+        near = edges[first : first + at_once + 1]
+        tiers = whole.starting(profile, core, near[0], near[-1])
+        for begin, end in pairwise(near):
+            yield begin, end, [tier.starting(begin, end) for tier in tiers]
 
 
 def _edges(profile: Profile, core: Core, most_rows: int) -> list[int]:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.time.exposure import Spans
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 NO_OPERATION = -1
 EXECUTION_EVENT = "nc_exec_running"
 
@@ -35,7 +35,8 @@ _IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES
 _WITHIN = "start_ts >= ? AND start_ts < ?"
 _ENGINE_CODE = " ".join(f"WHEN '{engine}' THEN {code}" for code, engine in enumerate(COMPUTING))
 _INSTRUCTIONS = (
-    f"SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, {_IS_CONTROL} AS control, "
+    "SELECT {more}start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, "
+    f"{_IS_CONTROL} AS control, "
     f"CASE lower(engine) {_ENGINE_CODE} ELSE {OTHER} END AS engine FROM Instruction "
     f"WHERE {_WITHIN} AND "
 )
@@ -43,13 +44,10 @@ _TRANSFERS = (
     "SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, trigger "
     f"FROM DmaPacketAggregated WHERE {_WITHIN} AND "
 )
-# Operations of what started the transfers that do not name their own.
-_TRIGGERS = """
-SELECT instruction.id, min(instruction.raw_framework_id) AS owner
-FROM (SELECT DISTINCT trigger FROM DmaPacketAggregated WHERE raw_framework_id IS NULL) dma
-JOIN Instruction instruction ON instruction.id = dma.trigger
-WHERE instruction.raw_framework_id IS NOT NULL GROUP BY instruction.id ORDER BY instruction.id
-"""
+_OWNERS = (
+    "SELECT id, min(raw_framework_id) AS owner FROM Instruction "
+    "WHERE id IN (SELECT unnest(?)) AND raw_framework_id IS NOT NULL GROUP BY id ORDER BY id"
+)
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
@@ -70,11 +68,24 @@ class Owned:
     def __len__(self) -> int:
         return len(self.owner)
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> Owned:
-        """Some of the spans."""
+    def in_order(self) -> Owned:
+        """The same by ascending start."""
+        start = self.spans.start_ns
+        return self if (start[1:] >= start[:-1]).all() else self.chosen(np.argsort(start, kind="stable"))
+
+    def chosen(self, mask: npt.NDArray[np.bool_] | Ints) -> Owned:
+        """Some of the spans: those of a mask, or of places."""
         return Owned(
             Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask], self.hlo[mask],
             self.engine[mask],
+        )  # fmt: skip
+
+    def starting(self, begin: int, end: int) -> Owned:
+        """Of spans in order those that start in a stretch of time."""
+        low, high = np.searchsorted(self.spans.start_ns, [begin, end])
+        return Owned(
+            Spans(self.spans.start_ns[low:high], self.spans.end_ns[low:high]), self.owner[low:high],
+            self.hlo[low:high], self.engine[low:high],
         )  # fmt: skip
 
     def cut(self, begin: int, end: int) -> Owned:
@@ -91,14 +102,13 @@ class CoreSpans:
     """What of a NeuronCore is few enough to be held at once.
 
     Attributes:
-        triggers: Instructions that start transfers which name no operation, ascending.
-        trigger_owners: The operation of each.
+        operations, executions: In order.
+        is_unowned: Whether there are transfers that name no operation: theirs is that of what started them.
     """
 
     operations: Owned
     executions: Owned
-    triggers: Ints
-    trigger_owners: Ints
+    is_unowned: bool
 
     @classmethod
     def of(cls, profile: Profile, core: tuple[int, int]) -> CoreSpans:
@@ -110,37 +120,32 @@ class CoreSpans:
             profile.query(f"{_EXECUTIONS} AND {CORE.format(core='nc_idx')} ORDER BY start_ts", core),
             EXECUTION,
         )
-        triggers, owners = profile.kept("triggers", lambda: _triggers(profile))
-        return cls(operations, _with_only_operation(executions.spans, operations), triggers, owners)
+        unowned = profile.kept("unowned", lambda: is_unowned(profile))
+        executed = _with_only_operation(executions.spans, operations)
+        return cls(operations.in_order(), executed.in_order(), unowned)
 
     def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
         """All tiers' spans that start in a stretch, by falling priority."""
         return [
             *self.loaded(profile, core, begin, end),
-            self.operations.chosen(_starting(self.operations, begin, end)),
-            self.executions.chosen(_starting(self.executions, begin, end)),
+            self.operations.starting(begin, end),
+            self.executions.starting(begin, end),
         ]
 
     def loaded(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
-        """Computing instructions, transfers and control instructions that start in a stretch."""
+        """Computing instructions, transfers and control instructions that start in a stretch, in order."""
         here = CORE.format(core="pcore_idx")
-        instructions = profile.query(f"{_INSTRUCTIONS} {here}", [begin, end, *core])
+        query = _INSTRUCTIONS.format(more="id, " if self.is_unowned else "")
+        instructions = profile.query(f"{query} {here}", [begin, end, *core])
         control = instructions["control"].fill_null(False).to_numpy().astype(bool)
         every = owned_spans(instructions, OTHER)
         ordering = every.chosen(control)
-        moved = self._transfers(profile.query(f"{_TRANSFERS} {here}", [begin, end, *core]))
-        ordering = replace(ordering, engine=np.full(len(ordering), CONTROL, np.int64))
-        return [every.chosen(~control), moved, ordering]
-
-    def _transfers(self, rows: pa.Table) -> Owned:
-        """Transfers, those that name no operation with that of what started them."""
+        rows = profile.query(f"{_TRANSFERS} {here}", [begin, end, *core])
         moved = owned_spans(rows, DMA)
-        if not len(self.triggers) or not len(moved):
-            return moved
-        wanted = rows["trigger"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
-        place = np.minimum(np.searchsorted(self.triggers, wanted), len(self.triggers) - 1)
-        is_known = (moved.owner == NO_OPERATION) & (self.triggers[place] == wanted)
-        return replace(moved, owner=np.where(is_known, self.trigger_owners[place], moved.owner))
+        if self.is_unowned:
+            moved = _with_owners(profile.whole, moved, rows, instructions)
+        ordering = replace(ordering, engine=np.full(len(ordering), CONTROL, np.int64))
+        return [tier.in_order() for tier in (every.chosen(~control), moved, ordering)]
 
     def overlapping(
         self, profile: Profile, core: tuple[int, int], begin: int, end: int, longest_ns: int
@@ -160,16 +165,36 @@ def is_unowned(profile: Profile) -> bool:
     return found > 0
 
 
-def _triggers(profile: Profile) -> tuple[Ints, Ints]:
-    if not profile.kept("unowned", lambda: is_unowned(profile)):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    rows = profile.query(_TRIGGERS)
-    return integers(rows, "id"), integers(rows, "owner")
+def _with_owners(whole: Profile, moved: Owned, rows: pa.Table, instructions: pa.Table) -> Owned:
+    """Transfers, those that name no operation with that of what started them: mostly one of the instructions
+    at hand, the others are looked up.
+    """
+    unnamed = np.flatnonzero(moved.owner == NO_OPERATION)
+    wanted = rows["trigger"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()[unnamed]
+    known = instructions.select(["id", "owner"]).sort_by("id")
+    found, is_known = _looked_up(known, wanted)
+    elsewhere = ~is_known & (wanted != NO_OPERATION)
+    if elsewhere.any():
+        asked = whole.query(_OWNERS, [np.unique(wanted[elsewhere]).tolist()])
+        found[elsewhere] = _looked_up(asked, wanted[elsewhere])[0]
+    owner = moved.owner.copy()
+    owner[unnamed] = found
+    return replace(moved, owner=owner)
 
 
-def _starting(owned: Owned, begin: int, end: int) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = (owned.spans.start_ns >= begin) & (owned.spans.start_ns < end)
-    return inside
+def _looked_up(known: pa.Table, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Operations of some instructions, and which of them are there at all.
+
+    Args:
+        known: `id`, ascending, and `owner` of instructions.
+    """
+    ids = integers(known, "id")
+    if not len(ids):
+        return np.full(len(wanted), NO_OPERATION, np.int64), np.zeros(len(wanted), np.bool_)
+    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    owners = known["owner"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
+    is_there = ids[place] == wanted
+    return np.where(is_there, owners[place], NO_OPERATION), is_there
 
 
 def _with_only_operation(executions: Spans, operations: Owned) -> Owned:

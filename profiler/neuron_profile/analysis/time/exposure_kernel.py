@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.compiled import compiled
-
-Int64Array = npt.NDArray[np.int64]
-Float64Array = npt.NDArray[np.float64]
 
 
 @compiled
 def add_exposed(
-    start: Int64Array, end: Int64Array, tier: npt.NDArray[np.int8], owner: Int64Array,
-    by_start: Int64Array, by_end: Int64Array, tiers: int, exposed: Float64Array,
+    start: Ints, end: Ints, tier: npt.NDArray[np.int8], owner: Ints,
+    by_start: Ints, by_end: Ints, tiers: int, exposed: Floats,
 ) -> None:  # fmt: skip
     """Divide the time in which anything is active among owners.
 

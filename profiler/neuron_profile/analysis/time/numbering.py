@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.time.core_spans import ENGINES, integers
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.arrays import Floats, Ints, Mask
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 _NONE = np.zeros(0, np.int64)
 _OPCODES = """
 WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),

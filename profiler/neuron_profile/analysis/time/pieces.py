@@ -15,9 +15,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.time.exposure import OrderedSpans
 from neuron_profile.analysis.time.pieces_kernel import lay_out
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from neuron_tools.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

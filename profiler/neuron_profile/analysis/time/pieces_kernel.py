@@ -7,12 +7,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.compiled import compiled
 
-Int64Array = npt.NDArray[np.int64]
-Float64Array = npt.NDArray[np.float64]
-
-Values = TypeVar("Values", Int64Array, Float64Array)
+Values = TypeVar("Values", Ints, Floats)
 
 _TOUCHING_NS = 1e-3
 """Pieces of one key that are no further apart are one: sums of shares are rounded."""
@@ -21,9 +19,9 @@ _FIRST_ROOM = 4096
 
 @compiled
 def lay_out(
-    start: Int64Array, end: Int64Array, tier: npt.NDArray[np.int8], by_start: Int64Array, by_end: Int64Array,
-    key: Int64Array, tiers: int,
-) -> tuple[Float64Array, Float64Array, Int64Array]:  # fmt: skip
+    start: Ints, end: Ints, tier: npt.NDArray[np.int8], by_start: Ints, by_end: Ints,
+    key: Ints, tiers: int,
+) -> tuple[Floats, Floats, Ints]:  # fmt: skip
     """Lay the time in which anything is active out by key.
 
     A moment belongs to the first tier with an active span, and is divided equally among that tier's spans. A
@@ -79,7 +77,7 @@ def lay_out(
 
 
 @compiled
-def _differ(keys: Int64Array, others: Int64Array, count: int) -> bool:
+def _differ(keys: Ints, others: Ints, count: int) -> bool:
     """Whether two lists of so many keys differ; nothing is allocated."""
     place = 0
     while place < count and keys[place] == others[place]:
@@ -88,7 +86,7 @@ def _differ(keys: Int64Array, others: Int64Array, count: int) -> bool:
 
 
 @compiled
-def _first_active(active: Int64Array) -> int:
+def _first_active(active: Ints) -> int:
     """The first tier with an active span; the number of tiers where none has one."""
     for tier in range(len(active)):
         if active[tier] > 0:
@@ -98,7 +96,7 @@ def _first_active(active: Int64Array) -> int:
 
 @compiled
 def _count(
-    keys: Int64Array, counts: Int64Array, distinct: Int64Array, active: Int64Array, tier: int, key: int,
+    keys: Ints, counts: Ints, distinct: Ints, active: Ints, tier: int, key: int,
     change: int,
 ) -> None:  # fmt: skip
     """Count a span of a key that begins (1) or ends (-1) in a tier; the tier's active keys ascend."""
@@ -132,8 +130,8 @@ def _with(room: int, values: Values) -> Values:
 
 @compiled
 def _append(
-    begin: float, keys: Int64Array, sums: Float64Array, count: int,
-    start: Float64Array, end: Float64Array, owner: Int64Array, pieces: int,
+    begin: float, keys: Ints, sums: Floats, count: int,
+    start: Floats, end: Floats, owner: Ints, pieces: int,
 ) -> int:  # fmt: skip
     """Append one piece for each key, from a moment on; the first may go on with the last one's."""
     for place in range(count):

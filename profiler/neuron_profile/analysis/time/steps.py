@@ -90,11 +90,12 @@ SELECT start_ts AS begin_ns, end_ts AS end_ns FROM HostSpan WHERE kind = 'compil
 0) = ?
 UNION ALL SELECT start_ts, end_ts FROM Compilation WHERE coalesce(process_idx, 0) = ?
 """
-_DEVICE = """
-SELECT coalesce(min(start_ts), (SELECT min(start_ts) FROM Instruction)) AS begin_ns,
-    coalesce(max(end_ts), (SELECT max(end_ts) FROM Instruction)) AS end_ns
-FROM SystemProfileEvents WHERE name = 'nc_exec_running'
-"""
+_DEVICE = (
+    "SELECT min(start_ts) AS begin_ns, max(end_ts) AS end_ns FROM SystemProfileEvents "
+    "WHERE name = 'nc_exec_running'",
+    "SELECT min(start_ts) AS begin_ns, max(end_ts) AS end_ns FROM Instruction",
+)
+"""When the device worked: from its executions, or else from its instructions, of which there are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,7 @@ class Steps:
 
 def find_steps(profile: Profile) -> Steps:
     """The steps of a profile."""
-    device = profile.query(_DEVICE).to_pylist()[0]
-    extent = None if device["begin_ns"] is None else (int(device["begin_ns"]), int(device["end_ns"]))
+    extent = _device_ns(profile)
     for source in _SOURCES:
         rows = _of_one_process(profile.query(source).to_pylist())
         if len(rows) >= FEWEST:
@@ -148,6 +148,15 @@ def find_steps(profile: Profile) -> Steps:
             steps = _classified(profile, rows)
             return Steps(steps, _typical(steps), extent)
     return Steps((), None, extent)
+
+
+def _device_ns(profile: Profile) -> tuple[int, int] | None:
+    """From the first that ran on a device to the end of the last."""
+    for query in _DEVICE:
+        device = profile.query(query).to_pylist()[0]
+        if device["begin_ns"] is not None:
+            return int(device["begin_ns"]), int(device["end_ns"])
+    return None
 
 
 def _on_device(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

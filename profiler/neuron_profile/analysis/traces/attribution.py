@@ -13,13 +13,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.span_pairs import enclosing_spans
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 MODULE_MARK = "nn.Module: "
 NOBODY = -1
 _LAUNCHED = f"""
@@ -139,7 +139,7 @@ class HostSpans:
 def attribute(profile: Profile) -> Attribution:
     """Who launched the work of the devices of an imported trace."""
     rows = profile.query(_LAUNCHED)
-    process, track, at = _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "called_ts")
+    process, track, at = integers(rows, "process"), integers(rows, "track"), integers(rows, "called_ts")
     operators, modules = host_spans(profile, OPERATORS), host_spans(profile, _MODULES)
     own = np.where(track == NOBODY, NOBODY, operators.innermost(process, track, at))
     paths = _paths(modules)
@@ -147,7 +147,7 @@ def attribute(profile: Profile) -> Attribution:
     from_forward, is_backward = _forward_modules(profile, modules, process, track, at)
     module = np.where(is_backward & (module == NOBODY), from_forward, module)
     return Attribution(
-        process, _ints(rows, "device"), _ints(rows, "kind"), _ints(rows, "duration_ns"),
+        process, integers(rows, "device"), integers(rows, "kind"), integers(rows, "duration_ns"),
         rows["name"].to_pylist(),
         np.where(own == NOBODY, NOBODY, operators.ids[own]) if len(operators.ids) else own,
         [operators.names[place] if place >= 0 else "" for place in own.tolist()],
@@ -206,16 +206,11 @@ def host_spans(profile: Profile, condition: str) -> HostSpans:
         condition: SQL over the columns of TraceSpan, such as `OPERATORS`.
     """
     rows = profile.query(_HOST.format(condition=condition))
-    return HostSpans(
-        _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "start_ts"), _ints(rows, "end_ts"),
-        _ints(rows, "id"), rows["name"].to_pylist(),
-    )  # fmt: skip
+    process, track, start, end, ids = (
+        integers(rows, name) for name in ("process", "track", "start_ts", "end_ts", "id")
+    )
+    return HostSpans(process, track, start, end, ids, rows["name"].to_pylist())
 
 
 def _thread_keys(process: Ints, track: Ints) -> Ints:
     return process << 32 | track & 0xFFFFFFFF
-
-
-def _ints(rows: pa.Table, name: str) -> Ints:
-    values: Ints = rows[name].to_numpy().astype(np.int64, copy=False)
-    return values

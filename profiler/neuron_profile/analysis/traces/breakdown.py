@@ -11,7 +11,8 @@ import numpy.typing as npt
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
-from neuron_profile.analysis.traces.stored_spans import Ints, distinct
+from neuron_profile.analysis.traces.stored_spans import distinct
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from neuron_profile.analysis.traces.attribution import OPERATORS, HostSpans, Ints, host_spans
+from neuron_profile.analysis.time.core_spans import integers
+from neuron_profile.analysis.traces.attribution import OPERATORS, HostSpans, host_spans
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
 _RANGES = """
@@ -105,7 +107,7 @@ def find_counters(profile: Profile) -> CountedOperators | None:
     if not any(counted):
         return None
     sums: defaultdict[tuple[str, str], _Sum] = defaultdict(_Sum)
-    for names, numbers in zip(_operators(profile, _ints(rows, "process")), counted):
+    for names, numbers in zip(_operators(profile, integers(rows, "process")), counted):
         sums[names].add(numbers)
     ordered = sorted(sums.items(), key=lambda entry: (-entry[1].flops, -entry[1].kernels, entry[0]))
     return CountedOperators(
@@ -128,7 +130,7 @@ def _operators(profile: Profile, of_range: Ints) -> list[tuple[str, str]]:
         places = np.flatnonzero(of_range == process)
         for pattern in _LAUNCHING:
             launches = profile.query(_LAUNCHES.format(names=pattern))
-            launches = launches.filter(pa.array(_ints(launches, "process") == process))
+            launches = launches.filter(pa.array(integers(launches, "process") == process))
             if launches.num_rows == len(places):
                 for place, pair in zip(places.tolist(), _open_at(inner, outer, launches)):
                     names[place] = pair
@@ -137,7 +139,7 @@ def _operators(profile: Profile, of_range: Ints) -> list[tuple[str, str]]:
 
 
 def _open_at(inner: HostSpans, outer: HostSpans, launches: pa.Table) -> Sequence[tuple[str, str]]:
-    when = tuple(_ints(launches, name) for name in ("process", "track", "called_ts"))
+    when = tuple(integers(launches, name) for name in ("process", "track", "called_ts"))
     return list(zip(inner.names_at(*when), outer.names_at(*when)))
 
 
@@ -145,8 +147,3 @@ def _numbers(text: str | None) -> dict[str, float]:
     """Counters among the arguments of a range."""
     found = json.loads(text) if text else {}
     return {name: float(value) for name, value in found.items() if type(value) in (int, float)}
-
-
-def _ints(rows: pa.Table, name: str) -> Ints:
-    values: Ints = rows[name].to_numpy().astype(np.int64, copy=False)
-    return values

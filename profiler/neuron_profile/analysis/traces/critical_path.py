@@ -17,7 +17,8 @@ import numpy as np
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
 from neuron_profile.analysis.traces.device_spans import Kind, load_device_spans
-from neuron_profile.analysis.traces.stored_spans import Ints, distinct, load_tracks, read_spans
+from neuron_profile.analysis.traces.stored_spans import distinct, load_tracks, read_spans
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
 if TYPE_CHECKING:

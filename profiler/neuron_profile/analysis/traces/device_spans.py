@@ -12,14 +12,13 @@ import numpy as np
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.traces.stored_spans import (
     NO_CORRELATION,
-    Ints,
-    Mask,
     SpanRows,
     SpanTable,
     distinct,
     load_tracks,
     read_spans,
 )
+from neuron_tools.arrays import Ints, Mask
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store.catalog import text_literal
 

@@ -17,8 +17,9 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from neuron_profile.analysis.traces.attribution import OPERATORS, Ints, attribute, host_spans
+from neuron_profile.analysis.traces.attribution import OPERATORS, attribute, host_spans
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
 _LAUNCH = "regexp_matches({name}, '^(cuda|cu|hip)GraphLaunch')"

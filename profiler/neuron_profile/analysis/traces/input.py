@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_profile.analysis.spans import Ints, Union, gaps, length_ns, overlap_ns, union
+from neuron_profile.analysis.spans import Union, gaps, length_ns, overlap_ns, union
+from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_tools.arrays import Bools
 from neuron_tools.profile.reader import Profile
 
-Bools = npt.NDArray[np.bool_]
 _WAITS = r"^(enumerate\(DataLoader\)#|IteratorGetNext)"
 _STAGES = r"^(enumerate\(DataLoader\)#|IteratorGetNext|Iterator::)"
 _HOST = f"""
@@ -123,7 +123,9 @@ def find_input(profile: Profile) -> InputPipeline | None:
     steps = profile.query(_STEPS.format(condition=_OF_HOST)).to_pylist()
     steps = steps or profile.query(_STEPS.format(condition=_OF_DEVICE)).to_pylist()
     found: list[InputStep] = []
-    for process in np.unique(np.concatenate([_ints(host, "process"), _ints(device, "process")])).tolist():
+    for process in np.unique(
+        np.concatenate([integers(host, "process"), integers(device, "process")])
+    ).tolist():
         mine = [row for row in steps if row["process"] == process]
         found += _steps(process, mine, *(_of_process(rows, process) for rows in (host, device)))
     return InputPipeline(
@@ -137,7 +139,7 @@ def _steps(
     process: int, steps: Sequence[dict[str, Any]], host: pa.Table, device: pa.Table
 ) -> list[InputStep]:
     """The process's steps, or all of it as one; `host` and `device` hold something together."""
-    moments = [_ints(rows, name) for rows in (host, device) for name in ("start_ts", "end_ts")]
+    moments = [integers(rows, name) for rows in (host, device) for name in ("start_ts", "end_ts")]
     times = np.concatenate([*moments, [row[name] for row in steps for name in ("start_ts", "end_ts")]])
     begin, end = int(times.min()), int(times.max())
     feeds = _true(device, "feeds")
@@ -171,18 +173,13 @@ def _within(spans: Union, begin: int, end: int) -> Union:
 
 
 def _of_process(rows: pa.Table, process: int) -> pa.Table:
-    return rows.filter(pa.array(_ints(rows, "process") == process))
+    return rows.filter(pa.array(integers(rows, "process") == process))
 
 
 def _chosen(rows: pa.Table, mask: Bools) -> Union:
-    return union(_ints(rows, "start_ts")[mask], _ints(rows, "end_ts")[mask])
+    return union(integers(rows, "start_ts")[mask], integers(rows, "end_ts")[mask])
 
 
 def _true(rows: pa.Table, name: str) -> Bools:
     values: Bools = rows[name].to_numpy().astype(bool)
-    return values
-
-
-def _ints(rows: pa.Table, name: str) -> Ints:
-    values: Ints = rows[name].to_numpy().astype(np.int64, copy=False)
     return values

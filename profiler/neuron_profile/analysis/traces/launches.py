@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans, stream_names
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

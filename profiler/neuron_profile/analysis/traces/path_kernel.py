@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled
 
-Int64Array = npt.NDArray[np.int64]
 ON_DEVICE, BETWEEN, LAUNCH, ON_HOST, WAITING = 0, 1, 2, 3, 4
 """What a stretch of the path is: a device span, the gap before it, its launch, a thread, a wait's end."""
 
@@ -17,11 +16,11 @@ ON_DEVICE, BETWEEN, LAUNCH, ON_HOST, WAITING = 0, 1, 2, 3, 4
 class Device(NamedTuple):
     """Device spans: times, the span before on the stream, the launch and its thread; -1 = none."""
 
-    start: Int64Array
-    end: Int64Array
-    before: Int64Array
-    launch: Int64Array
-    thread: Int64Array
+    start: Ints
+    end: Ints
+    before: Ints
+    launch: Ints
+    thread: Ints
 
 
 class Waits(NamedTuple):
@@ -32,14 +31,14 @@ class Waits(NamedTuple):
         span: Device span whose end it waited for.
     """
 
-    first: Int64Array
-    end: Int64Array
-    span: Int64Array
+    first: Ints
+    end: Ints
+    span: Ints
 
 
 @compiled
 def walk(
-    device: Device, waits: Waits, span: int, thread: int, now: int, begin: int, main: int, path: Int64Array
+    device: Device, waits: Waits, span: int, thread: int, now: int, begin: int, main: int, path: Ints
 ) -> int:
     """Follow what each moment waited for, from the end of a device span or a thread back to the beginning.
 
@@ -93,7 +92,7 @@ def walk(
 
 
 @compiled
-def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Array) -> int:
+def innermost(start: Ints, end: Ints, at: Ints, owner: Ints) -> int:
     """What a thread was in: stretches of time with the innermost span, -1 outside all.
 
     A span that reaches beyond the one around it (times are rounded, tracers miss the end of some calls) is
@@ -124,7 +123,7 @@ def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Ar
 
 
 @compiled
-def spend(at: Int64Array, owner: Int64Array, low: Int64Array, high: Int64Array, spent: Int64Array) -> int:
+def spend(at: Ints, owner: Ints, low: Ints, high: Ints, spent: Ints) -> int:
     """Add to each span what it has of the stretches from `low` to `high`; returns what belongs to none."""
     nobody = 0
     for index in range(len(low)):

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.remembered import remembered
+from neuron_tools.arrays import Ints, Mask
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.scan import Names, integers
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 NO_CORRELATION = np.iinfo(np.int64).min
 NO_DEVICE = -1
 _TABLE = "TraceSpan"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from neuron_tools.arrays import Ints
 from neuron_tools.compiled import compiled
 
-Int64Array = npt.NDArray[np.int64]
 NOTHING = -1
 
 
 @compiled
-def _reads(tile: int, cells: Int64Array, writer: Int64Array, row: int, found: Int64Array, count: int) -> int:
+def _reads(tile: int, cells: Ints, writer: Ints, row: int, found: Ints, count: int) -> int:
     """Add (row, writer) for each distinct writer of a tile's cells; returns how many are found in all."""
     last = NOTHING
     for quadrant in range(cells[tile, 2], cells[tile, 3]):
@@ -28,8 +25,8 @@ def _reads(tile: int, cells: Int64Array, writer: Int64Array, row: int, found: In
 
 @compiled
 def true_dependencies(
-    reads: Int64Array, writes: Int64Array, producers: Int64Array, cells: Int64Array,
-    writer: Int64Array, found: Int64Array,
+    reads: Ints, writes: Ints, producers: Ints, cells: Ints,
+    writer: Ints, found: Ints,
 ) -> int:  # fmt: skip
     """Pairs (row, producer) of which the row reads what the producer wrote last.
 

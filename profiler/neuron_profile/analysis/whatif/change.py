@@ -15,6 +15,7 @@ from neuron_profile.analysis.whatif.fitting_tiles import with_fitting_tiles
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
+from neuron_tools.arrays import Mask
 from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.records.program import (
@@ -30,7 +31,6 @@ from neuron_tools.records.program import (
 )
 from neuron_tools.simulator.cost_scale import CostScale
 
-Mask = npt.NDArray[np.bool_]
 Parts = npt.NDArray[np.float64]
 
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")

@@ -9,17 +9,16 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import with_kernel_lines
 from neuron_tools import hardware
+from neuron_tools.arrays import Ints
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff.kept_programs import load_program
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import Program
 
-Ints = npt.NDArray[np.int64]
 ProgramKey = tuple[int, int]  # process_idx, executable_idx
 
 _EXECUTIONS = """

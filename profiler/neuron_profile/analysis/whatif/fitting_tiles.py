@@ -16,16 +16,15 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import Edges, value_dependencies
-from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, reuses, triggers
+from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, moved_tiles, reuses, triggers
 from neuron_profile.analysis.whatif.rescheduled import rescheduled
 from neuron_profile.analysis.whatif.spills import spills
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.errors import ProgramError
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 MOST_ROWS = 200_000
 """Rows of a program above which nothing is cut: the walk over its dependencies is not compiled."""
 RESIDENT = 2
@@ -214,8 +213,8 @@ def _buffers(program: Program, producers: Producers, roles: _Roles, pieces: _Pie
 
     A piece is written where it is kept; who reads it after that reads it there.
     """
-    table, dmas, tiles = program.instructions, program.dmas, program.tiles
-    moved = np.where(table["dma"] >= 0, dmas["tile"][np.maximum(table["dma"], 0)], -1)
+    table, tiles = program.instructions, program.tiles
+    moved = moved_tiles(program)
     parts = int(pieces.part.max()) + 1
     reloaded = set(moved[pieces.reloads].tolist())
     gone = {*pieces.saves.tolist(), *pieces.reloads.tolist()}

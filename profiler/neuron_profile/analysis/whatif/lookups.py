@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program, QueueKind
 from neuron_tools.simulator.cost_scale import CostScale
 
-Mask = npt.NDArray[np.bool_]
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 
 

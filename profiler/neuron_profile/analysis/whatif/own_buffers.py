@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.arrays import Ints, Mask
 from neuron_tools.backend.allocate import ALIGNMENT
 from neuron_tools.records.program import READ_COLUMNS, Flag, Memory, Program
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.errors import ProgramError
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Edges = tuple[Ints, Ints]  # rows, and the producers that they wait for: a row, or rows + a DMA
 
 CELL_BYTES, GROUP_PARTITIONS = ALIGNMENT[Memory.SBUF], 32

@@ -6,20 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import KernelLines, ProgramWithLines
 from neuron_profile.analysis.whatif.own_buffers import ordered_by
+from neuron_tools.arrays import Floats, Ints
 from neuron_tools.backend.allocate import ALIGNMENT
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.errors import ProgramError
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def triggers(program: Program) -> Ints:
@@ -29,6 +28,13 @@ def triggers(program: Program) -> Ints:
     rows = np.flatnonzero(program.instructions["dma"] >= 0)
     done[count + program.instructions["dma"][rows]] = rows
     return done
+
+
+def moved_tiles(program: Program) -> Ints:
+    """(rows,) the tile that the transfer which each row starts moves; -1 of rows that start none."""
+    started = program.instructions["dma"]
+    tiles: Ints = np.where(started >= 0, program.dmas["tile"][np.maximum(started, 0)], -1)
+    return tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +158,14 @@ def _dealt(program: Program, before: Ints, after: Ints, kept: Ints) -> Ints:
         mine = left[groups[queues[kept[left]]] == group]
         dealt[mine] = turns[: len(mine)]
     return dealt
+
+
+def places_among_alike(*keys: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+    """Of rows with equal keys: (rows,) the how manieth each is, from 0, and how many there are."""
+    _, group = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    group = group.ravel()
+    counts = np.bincount(group)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return place, counts[group]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.executions import Executions
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 WAITS = ("nrt_synchronize", "nrt_tensor_read")
 WRITE = "nrt_tensor_write"
 """A copy to the device comes behind what the device has to do; some let the host go on meanwhile."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.reordered import triggers
+from neuron_tools.arrays import Ints
 from neuron_tools.backend.costs import ENGINES, KindCosts
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Memory, Program
 from neuron_tools.simulator.dma_costs import dma_costs, trigger_costs
 from neuron_tools.simulator.errors import ProgramError
 from neuron_tools.simulator.instruction_costs import instruction_costs
-
-Ints = npt.NDArray[np.int64]
 
 
 def rescheduled(program: Program, core: NeuronCore, edges: Ints, said: Ints) -> tuple[Program, Ints]:

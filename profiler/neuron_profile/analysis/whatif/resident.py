@@ -18,15 +18,14 @@ from neuron_profile.analysis.whatif.own_buffers import (
     reused_places,
     value_dependencies,
 )
-from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, reuses, triggers
+from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, moved_tiles, reuses, triggers
+from neuron_tools.arrays import Ints, Mask
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.errors import ProgramError
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 MOST_ROWS = 200_000
 """Rows of a program above which nothing is left out: the walk over its rows is not compiled."""
 TOLERANCE = 0.02
@@ -171,8 +170,8 @@ def _said(program: Program, waits: Ints) -> npt.NDArray[np.float64]:
 
 def _uses(program: Program, kept: _Kept) -> Uses:
     """Which of the remaining rows touch which tiles in SBUF."""
-    table, dmas, tiles = program.instructions, program.dmas, program.tiles
-    moved = np.where(table["dma"] >= 0, dmas["tile"][np.maximum(table["dma"], 0)], -1)
+    table, tiles = program.instructions, program.tiles
+    moved = moved_tiles(program)
     uses = []
     for column in (*(table[name] for name in TILE_COLUMNS), moved):
         tile = np.where(column >= 0, kept.tile[np.maximum(column, 0)], -1)

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Change, Variant, of_both_cores
 from neuron_profile.analysis.whatif.executions import Executions, Origins, ProgramKey
 from neuron_profile.analysis.whatif.replay import Replay, Spans, Waits
+from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

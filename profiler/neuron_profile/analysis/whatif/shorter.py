@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Variant, of_both_cores
 from neuron_profile.analysis.whatif.lookups import looks_up
+from neuron_profile.analysis.whatif.reordered import places_among_alike
+from neuron_tools.arrays import Floats
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, Tensor, TensorKind
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
 
-Floats = npt.NDArray[np.float64]
 _DIMENSIONS = re.compile(r"\[([\d,]*)\]")
 
 
@@ -147,13 +148,8 @@ def _first_tiles(share: Floats, *keys: npt.NDArray[Any]) -> Floats:
     factors = np.ones(len(share))
     if not len(share):
         return factors
-    _, group = np.unique(np.stack(keys), axis=1, return_inverse=True)
-    group = group.ravel()
-    counts = np.bincount(group)
-    order = np.argsort(group, kind="stable")
-    place = np.empty(len(share), np.int64)
-    place[order] = np.arange(len(share)) - np.repeat(np.cumsum(counts) - counts, counts)
-    wanted = share * counts[group]
+    place, alike = places_among_alike(*keys)
+    wanted = share * alike
     kept = np.ceil(wanted - 1e-9)
     factors[:] = np.where(place < kept, wanted / np.maximum(kept, 1), 0.0)
     return factors

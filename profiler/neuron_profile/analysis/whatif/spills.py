@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Memory, Program, Purpose, TensorKind
 
-Mask = npt.NDArray[np.bool_]
 _SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))
 
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Variant
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
+from neuron_profile.analysis.whatif.reordered import places_among_alike
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program
 from neuron_tools.simulator.cost_scale import CostScale
-
-Mask = npt.NDArray[np.bool_]
 
 
 def strips(program: Program, small: Mask) -> Mask:
@@ -86,12 +86,7 @@ def _first_of(
     together: int, line: npt.NDArray[np.int64], *others: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """(rows,) 1 for the first of so many rows of a line, else 0; and how many rows each stands for."""
-    _, group = np.unique(np.stack([line, *others]), axis=1, return_inverse=True)
-    group = group.ravel()
-    counts = np.bincount(group)
-    order = np.argsort(group, kind="stable")
-    place = np.empty(len(line), np.int64)
-    place[order] = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place, alike = places_among_alike(line, *others)
     first = (place % together == 0) | (line == NO_LINE)
-    stands_for = np.where(line == NO_LINE, 1, np.minimum(together, counts[group] - place))
+    stands_for = np.where(line == NO_LINE, 1, np.minimum(together, alike - place))
     return first.astype(np.float64), np.where(first, stands_for, 1)

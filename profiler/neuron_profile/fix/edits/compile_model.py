@@ -43,16 +43,10 @@ def _function(source: Source, line: int) -> Edit | None:
     if (
         not isinstance(function, cst.FunctionDef)
         or function.decorators
-        or not _only_computes(source, function)
+        or not source.only_computes(function, _UNFIT)
     ):
         return None
     if not isinstance(source.parent(function), cst.Module):
         return None
     decorated = function.with_changes(decorators=[cst.Decorator(cst.parse_expression("torch.compile"))])
     return Edit(FUNCTION_TITLE, source.edited({function: replaced_by(decorated)}), TOLERANCE)
-
-
-def _only_computes(source: Source, function: cst.FunctionDef) -> bool:
-    """Whether it neither trains, nor reads values, nor prints."""
-    methods = {node.attr.value for node in source.nodes(cst.Attribute, function)}
-    return methods.isdisjoint(_UNFIT) and not source.names("print", function)

@@ -13,8 +13,8 @@ TITLE = "Update all parameters together"
 def edit(request: Request) -> Edit | None:
     """Gives the optimizer `foreach=True`, or makes one call of a loop of `p -= rate * p.grad`."""
     source = Source(request.text)
-    line = source.statement_at(request.finding.place.line)
-    if line is None or len(line.body) != 1:
+    line = source.lone_statement_at(request.finding.place.line)
+    if line is None:
         return None
     return _switched(source, line.body[0]) or _without_loop(source, line)
 

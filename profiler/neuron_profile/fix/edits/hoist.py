@@ -11,8 +11,8 @@ TITLE = "Do it once, before the loop"
 def edit(request: Request) -> Edit | None:
     """Moves the statement before the outermost loop for which it gives the same."""
     source = Source(request.text)
-    line = source.statement_at(request.finding.place.line)
-    if line is None or len(line.body) != 1:
+    line = source.lone_statement_at(request.finding.place.line)
+    if line is None:
         return None
     for above in source.ancestors(line):
         if isinstance(above, LOOPS) and source.lines(above)[0] == request.finding.evidence.get("loop_line"):

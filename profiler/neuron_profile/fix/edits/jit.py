@@ -21,13 +21,7 @@ def edit(request: Request) -> Edit | None:
     defined = [node for node in source.nodes(cst.FunctionDef) if node.name.value == name]
     if len(defined) != 1 or defined[0].decorators or not source.imports("jax"):
         return None
-    if source.scope(defined[0]) is not None or not _only_computes(source, defined[0]):
+    if source.scope(defined[0]) is not None or not source.only_computes(defined[0], _UNFIT):
         return None
     decorated = defined[0].with_changes(decorators=[cst.Decorator(cst.parse_expression(DECORATOR))])
     return Edit(TITLE, source.edited({defined[0]: replaced_by(decorated)}), TOLERANCE)
-
-
-def _only_computes(source: Source, function: cst.FunctionDef) -> bool:
-    """Whether it neither reads values nor prints."""
-    methods = {node.attr.value for node in source.nodes(cst.Attribute, function)}
-    return methods.isdisjoint(_UNFIT) and not source.names("print", function)

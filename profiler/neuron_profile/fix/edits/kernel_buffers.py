@@ -16,8 +16,8 @@ TITLE = "Give each iteration a tile of its own"
 def edit(request: Request) -> Edit | None:
     """Moves the tile that the line loads from before the loop to the beginning of its body."""
     source = Source(request.text)
-    line = source.statement_at(request.finding.place.line)
-    if line is None or len(line.body) != 1 or not is_call(line, "dma_copy"):
+    line = source.lone_statement_at(request.finding.place.line)
+    if line is None or not is_call(line, "dma_copy"):
         return None
     loop, name = kernel_loop(source, line), destination(next(source.nodes(cst.Call, line)))
     function = source.scope(line)

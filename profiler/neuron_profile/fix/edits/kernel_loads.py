@@ -14,8 +14,8 @@ TITLE = "Load it once, before the loop"
 def edit(request: Request) -> Edit | None:
     """Moves the copy, and the tile that it fills, before the outermost loop that changes neither."""
     source = Source(request.text)
-    line = source.statement_at(request.finding.place.line)
-    if line is None or len(line.body) != 1 or not is_call(line, "dma_copy"):
+    line = source.lone_statement_at(request.finding.place.line)
+    if line is None or not is_call(line, "dma_copy"):
         return None
     call = next(source.nodes(cst.Call, line))
     target, moved_from = keyword(call, ("dst",)), keyword(call, ("src",))

@@ -13,8 +13,8 @@ TITLE = "Leave out what nobody reads"
 def edit(request: Request) -> Edit | None:
     """Takes the statement out, where others stand beside it; a name that is handed on stands for nothing."""
     source = Source(request.text)
-    line = source.statement_at(request.finding.place.line)
-    if line is None or len(line.body) != 1:
+    line = source.lone_statement_at(request.finding.place.line)
+    if line is None:
         return None
     handed_on = _handed_on(source, line)
     if handed_on is not None:

@@ -18,12 +18,17 @@ TRN1 = hardware.get("trn1")
 
 
 def module(batch=2, heads=4, rows=256, depth=64, key_heads=0, columns=0, bias=(), causal=False,
-           dtype=torch.bfloat16):  # fmt: skip
+           dtype=torch.bfloat16, of_tokens=False):  # fmt: skip
     def tensor(*shape, dtype=dtype):
         return torch.empty(shape, dtype=dtype, device="meta")
 
-    query = tensor(batch, heads, rows, depth)
-    key = tensor(batch, key_heads or heads, columns or rows, depth)
+    def states(heads, rows):
+        """As a projection leaves them with `of_tokens`: the heads of a token beside each other."""
+        if of_tokens:
+            return tensor(batch, rows, heads, depth).transpose(1, 2)
+        return tensor(batch, heads, rows, depth)
+
+    query, key = states(heads, rows), states(key_heads or heads, columns or rows)
     logarithms = tensor(batch, heads, rows, dtype=torch.float32)
     arguments = (query, query, key, key, query, logarithms, 0.0, causal)
     options = {"attn_mask": tensor(*bias)} if bias else {}
@@ -92,6 +97,21 @@ def test_operands_that_only_other_devices_need_hinder_nothing():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
+    "options", [{"rows": 128}, {"rows": 512}, {"rows": 512, "causal": True}, {"heads": 8, "key_heads": 4}]
+)
+def test_heads_beside_each_other_are_loaded_together(options, dtype):
+    """A head's rows alone are 128 or 256 bytes each, which DMA moves at a third of its rate."""
+    program = compile_module(module(**options, dtype=dtype, of_tokens=True), TRN1)
+    loads = program.dmas[program.dmas["source_memory"] == Memory.HBM]
+    assert loads["descriptor_bytes"][loads["bytes"] >= 8192].min() >= 512
+    rows, heads = options.get("rows", 256), options.get("heads", 4)
+    states = 2 * rows * 64 * (3 * heads + 2 * options.get("key_heads", heads))
+    logarithms = 2 * heads * rows * 4
+    assert int(loads["bytes"].sum()) == states * dtype.itemsize + logarithms
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
     "options",
     [
         {},
@@ -101,6 +121,8 @@ def test_operands_that_only_other_devices_need_hinder_nothing():
         {"rows": 640, "heads": 6, "key_heads": 2, "causal": True},
         {"rows": 384, "bias": (2, 4, 384, 384)},
         {"rows": 384, "bias": (1, 1, 384, 384)},
+        {"rows": 200, "columns": 72, "heads": 6, "of_tokens": True},
+        {"rows": 640, "heads": 6, "key_heads": 2, "causal": True, "of_tokens": True},
     ],
 )
 def test_every_shape_is_one_native_loop(options, dtype):

@@ -8,8 +8,9 @@ from neuron_explorer.timeline.charged_tiles import ChargedTiles, is_charged
 from neuron_explorer.timeline.parameters import TileRange
 from neuron_explorer.timeline.routes import register
 from neuron_explorer.timeline.span_tiles import SCHEMA
-from neuron_profile.analysis.time import charged_track
+from neuron_profile.analysis.time import core_window
 from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_tools.profile.reader import open_profile
 
 
 def charged_ns(profile):
@@ -47,8 +48,9 @@ def test_far_pieces_stand_in_buckets_that_are_as_busy(profile, places):
 
 
 def test_a_range_that_holds_too_much_shows_envelopes_in_one_row(profile, places, monkeypatch):
-    monkeypatch.setattr(charged_track, "MOST_SPANS", 10)
-    rows = ChargedTiles().tiles(profile, [places["hlo"]], TileRange(0, 0, 6)).to_pylist()
+    monkeypatch.setattr(core_window, "MOST_SPANS", 10)
+    with open_profile(profile.path) as opened:  # nothing of its ranges is kept
+        rows = ChargedTiles().tiles(opened, [places["hlo"]], TileRange(0, 0, 6)).to_pylist()
     assert {row["depth"] for row in rows} == {0}
     assert max(row["duration"] for row in rows) == 596
 

@@ -10,6 +10,7 @@ from neuron_tools.nki import language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import jit
 from neuron_tools.nki.timing import time_kernel
+from neuron_tools.nki.tracer import Recording
 
 SHAPE = (128, 512)
 
@@ -73,5 +74,7 @@ def tie(first, second):
 @pytest.mark.parametrize("values_only", [True, False])
 def test_values_need_no_recording(values_only):
     x = np.linspace(0, 1, 128 * 512, dtype=np.float32).reshape(SHAPE)
-    found = independent(lambda first, second: second.depends_on(first)).run(x, recording=not values_only)
+    found = independent(lambda first, second: second.depends_on(first)).run(
+        x, recording=Recording.NOTHING if values_only else Recording.ALL
+    )
     np.testing.assert_allclose(found.outputs, np.exp(x), rtol=1e-6)

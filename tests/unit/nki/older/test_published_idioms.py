@@ -433,3 +433,20 @@ def test_an_axis_of_zero_runs_once(names):
 
     a = np.ones((128, 64), np.float32)
     np.testing.assert_array_equal(doubled[0](a), a * 2)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3"])
+def test_arrays_are_cast_outside_kernels(names, name):
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    seen = []
+
+    @nki.jit
+    def kernel(x):
+        seen.append(x.dtype)
+        return x
+
+    wanted = getattr(nl, name)
+    nki.simulate_kernel(kernel, nl.static_cast(np.full((8, 8), 1 / 3), wanted))
+    assert seen == [wanted]

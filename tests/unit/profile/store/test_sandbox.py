@@ -97,6 +97,21 @@ def test_python_variables_are_out_of_reach(profile):
     assert frame
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("python_enable_replacements", False),
+        ("parquet_metadata_cache", True),
+        ("enable_external_access", False),
+        ("lock_configuration", True),
+    ],
+)
+def test_what_is_set_holds_in_every_cursor(profile, setting, value):
+    """A query runs in a cursor, which is a session of its own."""
+    answer = profile.query(f"SELECT current_setting('{setting}') AS value")
+    assert answer.to_pylist() == [{"value": value}]
+
+
 def test_a_long_query_is_stopped(profile):
     endless = "SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE hash(a.range + b.range) = 1"
     with pytest.raises(QueryError, match=r"longer than 0\.05 s"):

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Flag, Program
 
 MINIMUM_SHARE = 0.005

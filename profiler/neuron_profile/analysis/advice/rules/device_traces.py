@@ -18,6 +18,11 @@ from neuron_tools.profile.reader import Profile
 MINIMUM_SHARE = 0.05
 SHORT_SHARE = 0.5
 """Part of the launches from which on many take the host longer than the device."""
+_HIDE_COLLECTIVES = (
+    "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, "
+    "prefetching of sharded parameters, asynchronous collectives."
+)
+_HIDE_COPIES = "Copy from pinned memory with non_blocking=True on a stream of its own, and prefetch batches."
 
 
 def find(context: Context) -> Iterator[Finding]:
@@ -28,8 +33,7 @@ def find(context: Context) -> Iterator[Finding]:
     if trace is None or not trace.window_ns:
         return
     yield from _waiting_for_host(context.profile, trace)
-    yield from _exposed_collectives(trace)
-    yield from _exposed_copies(trace)
+    yield from _exposed(trace)
 
 
 def _waiting_for_host(profile: Profile, trace: TraceOverview) -> Iterator[Finding]:
@@ -55,24 +59,13 @@ def _waiting_for_host(profile: Profile, trace: TraceOverview) -> Iterator[Findin
     )
 
 
-def _exposed_collectives(trace: TraceOverview) -> Iterator[Finding]:
-    exposed_ns = sum(device.time.exposed_communication_ns for device in trace.devices)
-    if exposed_ns >= MINIMUM_SHARE * trace.window_ns:
-        yield Finding(
-            "device_traces",
-            f"Collectives take {duration(exposed_ns)} in which nothing is computed",
-            "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, "
-            "prefetching of sharded parameters, asynchronous collectives.",
-            evidence={"exposed_ns": exposed_ns},
-        )
-
-
-def _exposed_copies(trace: TraceOverview) -> Iterator[Finding]:
-    exposed_ns = sum(device.time.exposed_memory_ns for device in trace.devices)
-    if exposed_ns >= MINIMUM_SHARE * trace.window_ns:
-        yield Finding(
-            "device_traces",
-            f"Copies take {duration(exposed_ns)} in which nothing is computed",
-            "Copy from pinned memory with non_blocking=True on a stream of its own, and prefetch batches.",
-            evidence={"exposed_ns": exposed_ns},
-        )
+def _exposed(trace: TraceOverview) -> Iterator[Finding]:
+    """Collectives and copies while nothing is computed."""
+    times = [device.time for device in trace.devices]
+    for what, exposed_ns, remedy in (
+        ("Collectives", sum(time.exposed_communication_ns for time in times), _HIDE_COLLECTIVES),
+        ("Copies", sum(time.exposed_memory_ns for time in times), _HIDE_COPIES),
+    ):
+        if exposed_ns >= MINIMUM_SHARE * trace.window_ns:
+            title = f"{what} take {duration(exposed_ns)} in which nothing is computed"
+            yield Finding("device_traces", title, remedy, evidence={"exposed_ns": exposed_ns})

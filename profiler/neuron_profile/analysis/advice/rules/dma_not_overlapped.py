@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.reports.quantities import percent
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Memory, Program
 
 MINIMUM_GAIN = 0.05

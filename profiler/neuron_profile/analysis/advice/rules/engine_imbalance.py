@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from neuron_profile.analysis.advice.context import Context, Mask, Select
+from neuron_profile.analysis.advice.context import Context, Select
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
+from neuron_tools.arrays import Floats, Mask
 from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
-Floats = npt.NDArray[np.float64]
 BUSY, IDLE = 0.6, 0.2
 PARTS = 8
 """Of this many tiles that follow each other, a whole number moves to the other engine."""

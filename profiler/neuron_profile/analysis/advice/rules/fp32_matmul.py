@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.advice.narrowing import fp32_products, narrowed_gain
 from neuron_profile.analysis.advice.upcasts import upcasts
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program
 
 MINIMUM_SHARE = 0.02

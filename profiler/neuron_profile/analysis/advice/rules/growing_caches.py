@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.line_calls import calls_by_line, spans_of
 from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE, Patterns
+from neuron_tools.arrays import Ints
 
-Ints = npt.NDArray[np.int64]
 MINIMUM_TIMES = 4
 _CONCATENATION = "aten::cat"
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, narrow_lookups, with_wide_lookups
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program
 
 MINIMUM_SHARE = 0.05

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask, ProgramUse
+from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Engine, Memory, Program
 
 MINIMUM_SHARE = 0.05

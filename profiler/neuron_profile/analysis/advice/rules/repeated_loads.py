@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.resident import with_resident_tensors
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
 

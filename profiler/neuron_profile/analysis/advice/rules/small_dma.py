@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask, ProgramUse
+from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, of_lookups
 from neuron_profile.analysis.whatif.wider_strips import in_wider_strips, strips
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Memory, Program
 
 MERGED_BYTES = 2048

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_profile.reports.quantities import scaled
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program
 
 

@@ -8,13 +8,14 @@ from itertools import groupby
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.fused_times import fused_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, repetitions, spans_of
 from neuron_profile.analysis.jax_functions import is_single_operation
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Mask
 
 Line = tuple[str, int]
 TINY_NS = 10_000

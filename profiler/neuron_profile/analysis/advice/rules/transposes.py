@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import percent
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Flag, Opcode, Program
 
 MINIMUM_SHARE = 0.10  # of the hardware FLOPs

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.wider_strips import on_more_partitions
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Engine, Program
 from neuron_tools.simulator.cost_scale import CostScale
 

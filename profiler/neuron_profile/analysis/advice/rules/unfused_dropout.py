@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.advice.fused_times import Ints, added_up_ns
+from neuron_profile.analysis.advice.fused_times import added_up_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order
 from neuron_profile.analysis.advice.piecewise import joined_findings
+from neuron_tools.arrays import Ints
 
 MOST_STEPS = 8
 """Launches from the random numbers to the scaled result at most."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import duration
+from neuron_tools.arrays import Mask
 from neuron_tools.records.program import Program
 
 MINIMUM_SHARE = 0.05

@@ -12,7 +12,7 @@ from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
-from neuron_profile.analysis.time import core_charges
+from neuron_profile.analysis.time import core_charges, core_window
 from neuron_profile.analysis.time.charges import charge_device_time, index_charges
 from neuron_profile.analysis.time.stack_charges import charge_stacks
 from neuron_tools import open_profile
@@ -59,6 +59,7 @@ def random_tables(tiny_tables, seed):
         "opcode": random.choice(["MATMUL", "ADD", "DRAIN"], rows).tolist(), "operands": [""] * rows,
         "pc": [0] * rows, "bir_id": [""] * rows,
     }  # fmt: skip
+    transfers = _transfers(tiny_tables, random, rows)
     fused = random.choice(OPERATIONS - 1, 6, replace=False)
     shares = {
         "raw_hlo_id": [int(place) + 1 for place in fused for _ in range(2)],
@@ -86,9 +87,23 @@ def random_tables(tiny_tables, seed):
             **common, "source_line": source_lines, "hlo_name": [f"hlo.{number}" for number in ids],
             "hlo_opcode": random.choice(["dot", "add"], OPERATIONS).tolist(), "model_flops": zero,
         },
-        "Instruction": instructions, "FrameworkShare": shares, "SystemProfileEvents": executions,
+        "Instruction": instructions, "DmaPacketAggregated": transfers, "FrameworkShare": shares,
+        "SystemProfileEvents": executions,
         **{name: tiny_tables[name] for name in kept},
         "Summary": tiny_tables["Summary"],
+    }  # fmt: skip
+
+
+def _transfers(tiny_tables, random, instructions):
+    """Transfers within executions, started by whichever instruction; half of them name no operation."""
+    rows = 80
+    start = 1000 * random.integers(0, OPERATIONS // 3, rows) + random.integers(0, 800, rows)
+    length = random.integers(1, 100, rows)
+    repeated = {name: values * rows for name, values in tiny_tables["DmaPacketAggregated"].items()}
+    return repeated | {
+        "id": list(range(5000, 5000 + rows)), "start_ts": start.tolist(), "end_ts": (start + length).tolist(),
+        "duration_ns": length.tolist(), "trigger": random.integers(1000, 1000 + instructions, rows).tolist(),
+        "raw_framework_id": [None, 3] * (rows // 2),
     }  # fmt: skip
 
 
@@ -103,9 +118,12 @@ def test_all_agree_over_any_range(make_profile, tiny_tables, seed):
         assert sum(sums) == pytest.approx(charge_device_time(whole).device_ns, abs=NANOSECOND)
 
 
+@pytest.mark.parametrize("most_held", [core_window.MOST_SPANS, -1])
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_of_an_index_are_those_of_the_range_itself(make_profile, tiny_tables, monkeypatch, seed):
-    """Ranges of any length, from edges of the index or between them."""
+def test_sums_of_an_index_are_those_of_the_range_itself(
+    make_profile, tiny_tables, monkeypatch, seed, most_held
+):
+    """Ranges of any length, from edges of the index or between them, of spans held or not."""
     monkeypatch.setattr(core_charges, "INDEXED_ROWS", 9)
     ranges = np.sort(np.random.default_rng(seed).integers(-50, 8000, (12, 2))).tolist()
     path = make_profile(tables=random_tables(tiny_tables, seed))
@@ -115,7 +133,10 @@ def test_sums_of_an_index_are_those_of_the_range_itself(make_profile, tiny_table
         assert len(edges) > 15
         for low, high in [*ranges, (int(edges[2]), int(edges[9])), (int(edges[4]), int(edges[5]))]:
             if low < high:
-                expected, found = (charge_device_time(each.slice(low, high)) for each in (direct, indexed))
+                monkeypatch.setattr(core_window, "MOST_SPANS", -1)
+                expected = charge_device_time(direct.slice(low, high))
+                monkeypatch.setattr(core_window, "MOST_SPANS", most_held)
+                found = charge_device_time(indexed.slice(low, high))
                 assert times_of(found) == pytest.approx(times_of(expected), abs=NANOSECOND, rel=0)
                 assert counts_of(found) == counts_of(expected)
 

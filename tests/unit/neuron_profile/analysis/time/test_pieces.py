@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_profile.analysis.time.charged_track import ChargedTrack, CoreWindow
+from neuron_profile.analysis.time.charged_track import ChargedTrack
 from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
 from neuron_tools import open_profile
@@ -64,7 +65,7 @@ def test_a_track_shows_what_its_names_are_charged_with(make_profile, tiny_tables
             operations[name] = operations.get(name, 0) + charge.device_ns
         expected = {"framework": operations, "hlo": {name: ns for name, ns in charges.hlo.items() if name}}
         for level, times in expected.items():
-            track = ChargedTrack(CoreWindow(profile, (0, 0)), level)
+            track = ChargedTrack(core_window(profile, (0, 0)), level)
             pieces = track.between(0, 10_000)
             shown: dict[str, float] = {}
             names = track.names(pieces.key).to_pylist()
@@ -75,7 +76,7 @@ def test_a_track_shows_what_its_names_are_charged_with(make_profile, tiny_tables
 
 def test_pieces_of_a_range_are_those_of_the_whole_cut_to_it(make_profile, tiny_tables):
     with open_profile(make_profile(tables=random_tables(tiny_tables, 4))) as profile:
-        track = ChargedTrack(CoreWindow(profile, (0, 0)), "framework")
+        track = ChargedTrack(core_window(profile, (0, 0)), "framework")
         halves = [track.between(low, low + 4000) for low in (0, 4000)]
         whole = track.between(0, 8000)
         sums = [np.bincount(each.key, each.end_ns - each.start_ns, minlength=30) for each in (*halves, whole)]

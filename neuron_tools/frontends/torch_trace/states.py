@@ -1,0 +1,122 @@
+"""States of a traced model: parameters whose next values are among its results, such as a key-value cache.
+
+They are kept from call to call and stay on the device; the model does not return them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.exported import ExportedModel
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Which placeholders of a graph are states.
+
+    Attributes:
+        results: Position of each state's placeholder -> which result of the model is its next value.
+    """
+
+    results: Mapping[int, int]
+
+    def kept_by(self, graph: fx.Graph, segment: fx.Node, output_count: int) -> dict[int, int]:
+        """States that a segment both takes and gives: position among its arguments -> which of its results.
+
+        Args:
+            graph: The model's, cut into segments.
+            segment: The call of one.
+            output_count: How many of the graph's last results are the model's.
+        """
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        outputs = _outputs(graph)[-output_count:]
+        kept = {}
+        for position, number in self.results.items():
+            made, source = outputs[number], placeholders[position]
+            if source in segment.args and _made_by(made, segment) and outputs.count(made) == 1:
+                kept[segment.args.index(source)] = _number_of(made)
+        return kept
+
+    def left_to(self, graph: fx.Graph, output_count: int) -> dict[int, int]:
+        """States whose next value no segment keeps: position -> result; those that never change are none."""
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        outputs = _outputs(graph)[-output_count:]
+        calls = [node for node in graph.nodes if node.op == "call_module"]
+        left = {}
+        for position, number in self.results.items():
+            source, made = placeholders[position], outputs[number]
+            keeper = [call for call in calls if source in call.args and _made_by(made, call)]
+            if made is not source and not (keeper and outputs.count(made) == 1):
+                left[position] = number
+        return left
+
+
+def find_states(
+    model: torch.nn.Module, exported: ExportedModel, aliases: Mapping[torch.Tensor, int]
+) -> States:
+    """The states among a model's weights.
+
+    Args:
+        model: As it was given.
+        exported: The same as a graph.
+        aliases: Parameter or buffer -> which of the model's results, counted flat, is its next value.
+
+    Raises:
+        TraceError: A tensor is none of the model's, or there is no such result.
+    """
+    named = chain(model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False))
+    names = {id(tensor): name for name, tensor in named}
+    return States({_position(exported, names.get(id(t)), number): number for t, number in aliases.items()})
+
+
+def _position(exported: ExportedModel, name: str | None, number: int) -> int:
+    if name not in exported.weight_names:
+        raise TraceError(
+            f"The state for result {number} of {exported.name} is no parameter and no buffer of the model: "
+            "register it in the module, and pass that tensor in input_output_aliases."
+        )
+    if not 0 <= number < exported.output_count:
+        raise TraceError(
+            f"{exported.name} has {exported.output_count} results and no number {number}: "
+            "input_output_aliases gives for each state which result is its next value, counted from 0."
+        )
+    return exported.weight_names.index(name)
+
+
+def without(value: Any, dropped: Sequence[Any]) -> Any:
+    """A model's results without some of them, and without lists, tuples and dictionaries of these alone."""
+    if isinstance(value, dict):
+        return {key: without(item, dropped) for key, item in value.items() if not _are_all(item, dropped)}
+    if isinstance(value, (list, tuple)):
+        items = [without(item, dropped) for item in value if not _are_all(item, dropped)]
+        return type(value)(items) if type(value) in (list, tuple) else tuple(items)
+    return value
+
+
+def _are_all(item: Any, values: Sequence[Any]) -> bool:
+    leaves = pytree.tree_leaves(item)
+    return bool(leaves) and all(any(leaf is value for value in values) for leaf in leaves)
+
+
+def _outputs(graph: fx.Graph) -> list[Any]:
+    output = next(node for node in reversed(graph.nodes) if node.op == "output")
+    return list(output.args[0])
+
+
+def _made_by(made: Any, segment: fx.Node) -> bool:
+    """Whether a result is one of a segment's, which nothing but the model's caller gets."""
+    if not isinstance(made, fx.Node) or any(user.op != "output" for user in made.users):
+        return False
+    return made is segment or (made.op == "call_function" and made.args[0] is segment)
+
+
+def _number_of(made: fx.Node) -> int:
+    return 0 if made.op == "call_module" else int(made.args[1])

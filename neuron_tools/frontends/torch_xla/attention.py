@@ -1,0 +1,59 @@
+"""Attention on `xla` as one operation of the graph: taken apart, its scores would pass HBM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
+
+_aten = torch.ops.aten
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """As `torch.nn.functional.scaled_dot_product_attention`; taken apart as PyTorch does where the device
+    has no such operation.
+
+    Args:
+        query, key, value: (batch, heads, rows, size).
+        attn_mask: Of what is seen, or what is added to the scores.
+    """
+    if not _is_whole(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
+        return _aten.scaled_dot_product_attention.default.decompose(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    bias = _added(attn_mask, query)
+    whole = _aten._scaled_dot_product_fused_attention_overrideable
+    return whole(query, key, value, bias, dropout_p, is_causal, False, scale=scale)[0]
+
+
+def _is_whole(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, grouped: bool
+) -> bool:
+    """What the `neuron` device computes whole: `choose_attention` of `csrc/attention_kernels.cpp`."""
+    if not all(
+        isinstance(tensor, XlaTensor) for tensor in (query, key, value, *([] if mask is None else [mask]))
+    ):
+        return False
+    has_width = query.dim() == 4 and query.shape[3] == key.shape[3] == value.shape[3]
+    has_elements = query.numel() > 0 and key.numel() > 0
+    takes_mask = mask is None or not (mask.requires_grad or is_causal)
+    return bool(has_width and has_elements and takes_mask and dropout_p == 0.0 and not grouped)
+
+
+def _added(mask: Any, query: Any) -> Any:
+    """What is added to the scores."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf"))

@@ -1,0 +1,138 @@
+"""The tutorials of `aws_tutorials.py`: where each stands, what is edited, and what is compared."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+TRAINING = "aws-neuron-samples/torch-neuronx/training"
+INFERENCE = "aws-neuron-sdk/src/examples/pytorch"
+
+
+@dataclass(frozen=True)
+class Tutorial:
+    """One script, or one notebook.
+
+    Attributes:
+        source: Its folder in the fetched copies.
+        script: Its file. The cells of a notebook (`.ipynb`) become one script.
+        shown: Pattern of a figure that it prints; the figures are compared with those of a run on the CPU.
+        outputs: Instead, for inference: expression of what the device gave -> of what the CPU gives; these
+            are kept when the script ends.
+        arguments: Of its command.
+        edits: Text -> text in the script; data, model hub and sizes alone.
+        for_cpu: Further edits for the CPU's run.
+        cpu_arguments: Arguments of the CPU's run, where they are others.
+        launch: What starts it.
+        packages: What it imports besides PyTorch.
+        target: The simulated device.
+        tolerance: How far figures may be apart, as a share; of an output's largest value.
+    """
+
+    source: str
+    script: str
+    shown: str = ""
+    arguments: Sequence[str] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    edits: Mapping[str, str] = field(default_factory=dict)
+    for_cpu: Mapping[str, str] = field(default_factory=dict)
+    cpu_arguments: Sequence[str] | None = None
+    launch: Sequence[str] = ()
+    packages: Sequence[str] = ()
+    target: str = "trn1"
+    tolerance: float = 1e-4
+
+
+_TORCHRUN = ("-m", "torch.distributed.run", "--tee", "3", "--nproc_per_node")
+ONE_RANK = (*_TORCHRUN, "1")
+TWO_RANKS = (*_TORCHRUN, "2")
+_BERT = shlex.split(
+    "--data_dir data --batch_size 4 --max_steps 6 --steps_this_run 4 --warmup_steps 1 --grad_accum_usteps 2 "
+    "--lr 1e-3 --seq_len 32 --enable_fp32 --print_grad_norm --disable_dropout"
+)
+_GPT2 = shlex.split(
+    "--model_name_or_path gpt2 --load_tokenized_dataset data --config_name config.json --tokenizer_name tok "
+    "--per_device_train_batch_size 2 --max_train_steps 4 --learning_rate 0.0015 --lr_scheduler_type cosine "
+    "--gradient_checkpointing --seed 1234 --num_warmup_steps 1 --use_grad_clipping --num_train_epochs 1 "
+    "--output_dir out"
+)
+_WITHOUT_XLA = (
+    "from accelerate.logging import get_logger\n"
+    "import accelerate.state; accelerate.state.is_torch_xla_available = lambda *a, **k: False"
+)
+_FEWER_CALLS = {"batches_per_thread=1000": "batches_per_thread=2", ", 2, 3, 4, 5, 6, 7, 8, 9, 10]": ", 2]"}
+_CLASSES = (
+    'urllib.request.urlretrieve("https://s3.amazonaws.com/deep-learning-models/image-models/'
+    'imagenet_class_index.json","imagenet_class_index.json")\n'
+)
+_TRAINING: Mapping[str, Tutorial] = {
+    "mlp": Tutorial(f"{TRAINING}/mnist_mlp", "train.py", r"Final loss is ([\d.]+)"),
+    "mlp_torchrun": Tutorial(
+        f"{TRAINING}/mnist_mlp", "train_torchrun.py", r"Final loss is ([\d.]+)", launch=TWO_RANKS
+    ),
+    "bert_pretraining": Tutorial(
+        f"{TRAINING}/dp_bert_hf_pretrain",
+        "dp_bert_large_hf_pretrain_hdf5.py",
+        r"step_loss : ([\d.]+)",
+        _BERT,
+        edits={"'bert-large-uncased'": "'model'"},
+        launch=ONE_RANK,
+        packages=("h5py", "tensorboard", "transformers", "requests"),
+    ),
+    "zero1_gpt2": Tutorial(
+        f"{TRAINING}/zero1_gpt2",
+        "run_clm_no_trainer.py",
+        r"step_loss : ([\d.]+)",
+        (*_GPT2, "--use_zero1"),
+        edits={
+            '"n_embd": 1536': '"n_embd": 48',
+            '"n_head": 24': '"n_head": 4',
+            "50304 if": "320 if",
+            'shuffle=(os.environ.get("NEURON_EXTRACT_GRAPHS_ONLY", None) == None)': "shuffle=False",
+            "average_throughput >= 14": "average_throughput >= 0",
+        },
+        for_cpu={
+            "320 if args.use_zero1": "320 if True",
+            "if args.use_zero1:\n            model_config": "if True:\n            model_config",
+            "from accelerate.logging import get_logger": _WITHOUT_XLA,
+        },
+        cpu_arguments=_GPT2,
+        launch=ONE_RANK,
+        packages=("accelerate", "datasets", "tensorboard", "transformers", "requests"),
+    ),
+    "hf_bert_single": Tutorial(
+        f"{TRAINING}/hf_sentiment_analysis/code/01-trainium-single-core",
+        "train.py",
+        r"Loss ([\d.]+)",
+        edits={"num_epochs = 6": "num_epochs = 3", "shuffle=True": "shuffle=False"},
+        for_cpu={'device = "xla"': 'device = "cpu"'},
+        packages=("datasets", "pandas", "transformers"),
+    ),
+}
+_INFERENCE: Mapping[str, Tutorial] = {
+    "bert_mrpc": Tutorial(
+        f"{INFERENCE}/torch-neuronx",
+        "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",
+        outputs={
+            "neuron_paraphrase_logits": "cpu_paraphrase_logits",
+            "neuron_not_paraphrase_logits": "cpu_not_paraphrase_logits",
+            "torch.jit.load('model_batch_size_2.pt')(*example)": "model(*example)",
+        },
+        edits=_FEWER_CALLS,
+        packages=("transformers",),
+        target="inf2",
+    ),
+    "resnet50": Tutorial(
+        f"{INFERENCE}/torch-neuronx",
+        "resnet50-inference-on-trn1-tutorial.ipynb",
+        outputs={
+            "output_neuron": "output_cpu",
+            "torch.jit.load('model_batch_size_2.pt')(*example)": "model(*example)",
+        },
+        edits={**_FEWER_CALLS, _CLASSES: ""},
+        packages=("torchvision", "PIL"),
+        target="inf2",
+    ),
+}
+TUTORIALS: Mapping[str, Tutorial] = {**_TRAINING, **_INFERENCE}

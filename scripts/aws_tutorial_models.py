@@ -1,0 +1,59 @@
+"""Models with random weights, tokenizers and pictures, where tutorials of inference would download them."""
+
+from __future__ import annotations
+
+import json
+import os
+import string
+from pathlib import Path
+
+from aws_tutorial_notebooks import declare_vision_operators
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CHARACTERS = string.ascii_letters + string.digits + string.punctuation
+PICTURE = (480, 640, 3)
+
+
+def save_word_pieces(folder: str, length: int = 512) -> int:
+    """Write a tokenizer of single characters into a folder; returns how many tokens it has."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    tokens = [*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS)]
+    (Path(folder) / "vocab.txt").write_text("\n".join(tokens))
+    options = {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "model_max_length": length}
+    (Path(folder) / "tokenizer_config.json").write_text(json.dumps(options))
+    return len(tokens)
+
+
+def prepare_bert_classifier() -> None:
+    """A BERT-base that tells paraphrases, in a folder named as on the hub."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    folder = "bert-base-cased-finetuned-mrpc"
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=save_word_pieces(folder))
+    BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def prepare_resnet() -> None:
+    """Weights of ResNet-50 in the file that torchvision looks for first, a picture, and names of classes."""
+    import torch
+
+    declare_vision_operators()
+    from torchvision import models
+
+    torch.manual_seed(0)
+    kept = Path(os.environ["TORCH_HOME"]) / "hub" / "checkpoints"
+    kept.mkdir(parents=True)
+    file = kept / models.ResNet50_Weights.IMAGENET1K_V1.url.rsplit("/", 1)[1]
+    torch.save(models.resnet50().state_dict(), file)
+    _save_picture("000000039769.jpg")
+    classes = {str(number): [f"n{number}", f"class {number}"] for number in range(1000)}
+    Path("imagenet_class_index.json").write_text(json.dumps(classes))
+
+
+def _save_picture(file: str) -> None:
+    import numpy as np
+    from PIL import Image
+
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, PICTURE, dtype=np.uint8)).save(file)

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Trains Llama 3 with TorchTitan's own train.py as one rank of many, and compares with the closed form.
+
+python scripts/torchtitan_layouts.py                 all layouts
+python scripts/torchtitan_layouts.py llama3_70b      one
+
+`NEURON_TOOLS_TORCHTITAN` names a checkout of pytorch/torchtitan that fits the installed PyTorch, with texts
+in `tests/assets/c4_test/data.json`; `NEURON_TOOLS_TORCHTITAN_PACKAGES` may name a folder with the packages
+that it asks for. Nothing is fetched, and TorchTitan is as it is. The shapes of the parameters and the layout
+tell what a rank keeps and what it brings to collectives: the profile must say the same, or the exit status
+is 1.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import neuron_tools
+from neuron_tools.profile.reader import Profile
+
+FOLDER, PACKAGES = "NEURON_TOOLS_TORCHTITAN", "NEURON_TOOLS_TORCHTITAN_PACKAGES"
+BF16, FP32 = 2, 4
+STEPS = 2
+ARGUMENTS = (
+    "--module", "llama3", "--training.local_batch_size", "1", "--training.steps", str(STEPS),
+    "--activation_checkpoint.mode", "full", "--dataloader.dataset", "c4_test",
+    "--hf-assets-path", "./tests/assets/tokenizer", "--profiler.no-enable-profiling",
+    "--metrics.no-enable-tensorboard", "--compile.no-enable",
+)  # fmt: skip
+"""Of train.py: data and tokenizer of its own tests, one sequence, no compiler."""
+_COLLECTIVES = """
+SELECT operation, len(string_split(replica_group, ',')) AS ranks, input_size, output_size, count(*) AS calls
+FROM CcOp WHERE operation IN ('AllGather', 'ReduceScatter') GROUP BY ALL
+"""
+_OPTIMIZER = "SELECT sum(size) AS bytes FROM MemoryEvent WHERE category = 'optimizer' AND kind = 'allocate'"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Exchange:
+    """What a rank brings to a collective, and gets from it."""
+
+    operation: str
+    ranks: int
+    input_bytes: int
+    output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A model, and how ranks share it: sharded by FSDP2, each product split by tensor parallelism.
+
+    Attributes:
+        config: TorchTitan's name of it.
+        key_width: Of all heads of keys together.
+        sharded: Ranks that share each parameter.
+        tensor: Ranks that share each product.
+    """
+
+    config: str
+    width: int
+    hidden: int
+    key_width: int
+    layers: int
+    vocabulary: int
+    sequence: int
+    sharded: int
+    tensor: int
+
+    @property
+    def ranks(self) -> int:
+        """Of the job."""
+        return self.sharded * self.tensor
+
+    @property
+    def block(self) -> list[tuple[int, int]]:
+        """Rows and columns of a block's parameters on one rank of a product; norms are whole on each."""
+        width, tensor = self.width, self.tensor
+        attention = [
+            (width // tensor, width),
+            *[(self.key_width // tensor, width)] * 2,
+            (width, width // tensor),
+        ]
+        forward = [*[(self.hidden // tensor, width)] * 2, (width, self.hidden // tensor)]
+        return [*attention, *forward, (width, 1), (width, 1)]
+
+    @property
+    def embedding(self) -> list[tuple[int, int]]:
+        """The same of the embedding, and of the head."""
+        return [(self.vocabulary // self.tensor, self.width)]
+
+    def gathered(self, parameters: list[tuple[int, int]]) -> int:
+        """Elements of parameters whose rows are padded to a multiple of the ranks that share them."""
+        return self.sharded * sum(ceil(rows / self.sharded) * columns for rows, columns in parameters)
+
+    def exchanges(self) -> Counter[Exchange]:
+        """The large collectives of one step, with how many there are.
+
+        Each block's parameters are gathered forward and backward. Each of its two halves gathers the sequence
+        and scatters it again: forward, when all of it is computed again, and the other way round backward.
+        The embedding and the loss do so once.
+        """
+        block, embedding = self.gathered(self.block), self.gathered(self.embedding)
+        activations = BF16 * self.sequence * self.width
+        part = activations // self.tensor
+        return Counter(
+            {
+                self._gather(block): 2 * self.layers,
+                self._scatter(block): self.layers,
+                self._gather(embedding): 2,
+                self._scatter(embedding): 2,
+                Exchange("AllGather", self.tensor, part, activations): 6 * self.layers + 2,
+                Exchange("ReduceScatter", self.tensor, activations, part): 6 * self.layers + 2,
+            }
+        )
+
+    def _gather(self, elements: int) -> Exchange:
+        return Exchange("AllGather", self.sharded, BF16 * elements // self.sharded, BF16 * elements)
+
+    def _scatter(self, elements: int) -> Exchange:
+        return Exchange("ReduceScatter", self.sharded, FP32 * elements, FP32 * elements // self.sharded)
+
+    def optimizer_bytes(self, rank: int = 0) -> int:
+        """Two moments of each of a rank's elements, and a count of steps for each parameter."""
+        norm = [(self.width, 1)]
+        every = [*self.block * self.layers, *self.embedding * 2, *norm]
+        own = sum(self._rows(rows, rank // self.tensor) * columns for rows, columns in every)
+        return FP32 * (2 * own + len(every))
+
+    def _rows(self, rows: int, place: int) -> int:
+        each = ceil(rows / self.sharded)
+        return max(0, min(each, rows - place * each))
+
+
+LAYOUTS = {
+    each.config: each
+    for each in (
+        Layout("llama3_debugmodel", 256, 768, 256, 6, 2_048, 2_048, sharded=4, tensor=2),
+        Layout("llama3_70b", 8_192, 28_672, 1_024, 80, 128_256, 8_192, sharded=128, tensor=8),
+    )
+}
+
+
+def missing() -> str:
+    """Why nothing can run here; empty where it can."""
+    folder = os.environ.get(FOLDER)
+    return "" if folder and Path(folder, "torchtitan/train.py").is_file() else f"{FOLDER} names no checkout"
+
+
+def capture(layout: Layout, profile: Path) -> None:
+    """Train as rank 0 of the layout.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    options = ["--world-size", str(layout.ranks), "--run-ranks", "0", "--values", "skip"]
+    options += ["--host-clock", "fixed", "--target", "trn2.48xlarge", "-o", str(profile)]
+    training = [sys.executable, "-m", "torchtitan.train", *ARGUMENTS, "--config", layout.config]
+    training += ["--parallelism.tensor_parallel_degree", str(layout.tensor)]
+    training += ["--dump_folder", str(profile.parent / "outputs")]
+    folder = os.environ[FOLDER]
+    path = os.pathsep.join(filter(None, (folder, os.environ.get(PACKAGES), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "neuron_profile.cli", "capture", *options, "--", *training]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, check=True)
+
+
+def differences(layout: Layout, profile: Profile) -> list[str]:
+    """What the profile says otherwise than the closed form."""
+    found: Counter[Exchange] = Counter()
+    for row in profile.query(_COLLECTIVES).to_pylist():
+        exchange = Exchange(row["operation"], row["ranks"], row["input_size"], row["output_size"])
+        found[exchange] = row["calls"]
+    wrong = [
+        f"{exchange}: {found[exchange]} calls, not {STEPS * calls}"
+        for exchange, calls in sorted(layout.exchanges().items())
+        if found[exchange] != STEPS * calls
+    ]
+    (row,) = profile.query(_OPTIMIZER).to_pylist()
+    if row["bytes"] != layout.optimizer_bytes():
+        wrong.append(f"optimizer: {row['bytes']} bytes, not {layout.optimizer_bytes()}")
+    return wrong
+
+
+def check(layout: Layout) -> list[str]:
+    """Capture a layout, and tell what is otherwise than the closed form."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{layout.config}.nprof")
+        capture(layout, path)
+        with neuron_tools.open_profile(path) as profile:
+            return differences(layout, profile)
+
+
+def main() -> int:
+    """Check the layouts named, or all."""
+    if reason := missing():
+        print(f"Skipped: {reason}.")
+        return 0
+    names = sys.argv[1:] or [*LAYOUTS]
+    if unknown := [name for name in names if name not in LAYOUTS]:
+        print(f"Error: there is no layout {unknown[0]}; choose from {', '.join(LAYOUTS)}.", file=sys.stderr)
+        return 2
+    failed = False
+    for name in names:
+        wrong = check(LAYOUTS[name])
+        print("\n".join([f"{name}: {'differs' if wrong else 'as the closed form'}", *wrong]))
+        failed |= bool(wrong)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
