@@ -4,6 +4,8 @@ SHELL := /bin/bash
 VENV ?= .venv
 export VENV
 export PATH := $(abspath $(VENV))/bin:$(PATH)
+# Packages are installed uncompiled (bootstrap.sh): without bytecode kept, each of the tests' many processes compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/system_packages.sh setup.py monitor/neuron_monitor/api/_kernels.c
 TIMELINE_SOURCES := package-lock.json $(shell find explorer_ui/timeline/src -type f) $(wildcard explorer_ui/timeline/*.*)

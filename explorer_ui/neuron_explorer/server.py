@@ -21,6 +21,7 @@ from neuron_explorer.api import routes as api_routes
 from neuron_explorer.app import make_app
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.malformed import refuse_malformed
+from neuron_explorer.memory_arenas import share_arenas
 from neuron_explorer.page import Site
 from neuron_explorer.sharing import NOT_SHARED, SharedStore, Sharing
 from neuron_explorer.sign_in import read_sign_in
@@ -73,6 +74,7 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
         PortError: The port and those after it are taken.
     """
     require_token(place.address, place.token)
+    share_arenas()
     with ProfileLibrary(paths) as library, bind(place.port, place.address) as listener:
         access = access_to(place, listener.getsockname()[1])
         sharing = Sharing(place.is_read_only, access.users is not None)

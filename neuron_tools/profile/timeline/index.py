@@ -43,7 +43,7 @@ RELATIVE_SPAN_SCHEMA = pa.schema(
     ]
 )
 _START, _DURATION = (SPAN_SCHEMA.get_field_index(name) for name in ("span_start_ns", "span_duration_ns"))
-MOST_MAPPED_BYTES = 1 << 29
+MOST_MAPPED_BYTES = 7 << 26
 COUNTER_SCHEMA = pa.schema(
     [
         ("track", pa.int32()),
