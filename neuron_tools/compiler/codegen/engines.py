@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -65,42 +66,73 @@ def joins_scalar(core: NeuronCore, elements: int, dtype: DType) -> bool:
     return instruction_ns(core, Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, elements, dtype) <= apart
 
 
-_Load = Mapping[str, float]
-"""Time that an instruction takes of each resource, ns: its engine, and the port that engines share."""
+def composes_scalars(core: NeuronCore, elements: int) -> bool:
+    """Whether one scale and shift less on so many elements outweighs computing it for each row."""
+    whole, row = (instruction_ns(core, Engine.VECTOR, Opcode.TENSOR_SCALAR, count) for count in (elements, 1))
+    return whole > _COMPOSING_INSTRUCTIONS * row
+
+
+_COMPOSING_INSTRUCTIONS = 4
+"""On rows' numbers, at most, where two instructions with two scales or shifts each become one."""
+
+_Resource = tuple[int, str]
+"""A pass over a tile's columns, and what is used in it: an engine, or the port that engines share."""
+_Load = Mapping[_Resource, float]
+"""Time that an instruction takes of each resource, ns."""
 _PORT = "sbuf port"
 _SHARING = (Engine.VECTOR, Engine.GPSIMD)
 
 
 def assign_engines(
-    micros: Sequence[Micro], core: NeuronCore, elements: int, budget_ns: float,
+    micros: Sequence[Micro], core: NeuronCore, elements: int, budgets_ns: Sequence[float],
     dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32, *, phases: int = 1,
+    levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,),
 ) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
     """Engine of each instruction of a tile body, for each of `phases` tiles that follow one another.
 
-    The first engine that still has room within `budget_ns` (the time in which a tile's bytes move) takes an
+    The first engine that still has room within the budget (the time in which a tile's bytes move) takes an
     instruction; when none has, the one that would be done first. Where the busiest resource then exceeds the
     budget, instructions move from it as long as that helps, and tiles in turn may use different engines.
+    Passes over the columns come one after the other, so each has a budget, and loads, of its own.
     """
     holds = any(
         Engine.VECTOR in micro.engines and _needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
         for micro in micros
         if micro.shape is not Shape.ROW
     )
-    costs = [_costs(micro, core, elements, dtype_of(micro), holds) for micro in micros]
-    chosen = _greedy(costs, budget_ns)
-    if _busiest(costs, chosen) <= budget_ns:
+    costs = [_costs(micro, core, elements, dtype_of(micro), holds, levels_of(micro)) for micro in micros]
+    chosen = _greedy(costs, budgets_ns)
+    if _time(costs, chosen, budgets_ns)[0] <= sum(budgets_ns):
         return tuple((engine,) * phases for engine in chosen)
     starts = [chosen]
     if math.prod(map(len, costs)) <= SEARCHED_CHOICES:
-        starts = sorted(product(*costs), key=lambda engines: _busiest(costs, engines))[:SEARCH_STARTS]
+        starts = sorted(product(*costs), key=lambda engines: _time(costs, engines, budgets_ns))[
+            :SEARCH_STARTS
+        ]
     if phases == 1:
         return tuple((engine,) for engine in starts[0])
     wide = [cost for cost in costs for _ in range(phases)]
+    whole = [phases * budget for budget in budgets_ns]
     spread = min(
         (_balanced(wide, [engine for engine in start for _ in range(phases)]) for start in starts),
-        key=lambda engines: _busiest(wide, engines),
+        key=lambda engines: _time(wide, engines, whole),
     )
-    return tuple(tuple(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
+    return tuple(_in_turn(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
+
+
+def _in_turn(engines: Sequence[Engine]) -> tuple[Engine, ...]:
+    """The same engines, the tiles of each spread evenly.
+
+    Example:
+        >>> [engine.name[0] for engine in _in_turn([Engine.SCALAR] * 3 + [Engine.VECTOR] * 3)]
+        ['S', 'V', 'S', 'V', 'S', 'V']
+    """
+    seen: Counter[Engine] = Counter()
+    places = []
+    for engine in engines:
+        places.append((2 * seen[engine] + 1) / engines.count(engine))
+        seen[engine] += 1
+    return tuple(engine for _, engine in sorted(zip(places, engines), key=lambda item: item[0]))
 
 
 def quickest_engines(
@@ -171,15 +203,15 @@ def _balanced(costs: Sequence[Mapping[Engine, _Load]], engines: list[Engine]) ->
         engines[index] = other
 
 
-def _total(costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine]) -> dict[str, float]:
-    load: dict[str, float] = {}
+def _total(costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine]) -> dict[_Resource, float]:
+    load: dict[_Resource, float] = {}
     for cost, engine in zip(costs, engines):
         for resource, time in cost[engine].items():
             load[resource] = load.get(resource, 0.0) + time
     return load
 
 
-def _moved(load: Mapping[str, float], taken: _Load, added: _Load) -> dict[str, float]:
+def _moved(load: _Load, taken: _Load, added: _Load) -> dict[_Resource, float]:
     moved = dict(load)
     for resource, time in taken.items():
         moved[resource] -= time
@@ -188,12 +220,12 @@ def _moved(load: Mapping[str, float], taken: _Load, added: _Load) -> dict[str, f
     return moved
 
 
-def _unevenness(load: Mapping[str, float]) -> float:
+def _unevenness(load: _Load) -> float:
     return sum(busy**EVENNESS for busy in load.values())
 
 
 def _costs(
-    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool
+    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool, levels: Iterable[int]
 ) -> Mapping[Engine, _Load]:
     """What an instruction takes on each engine it may run on; tiny ones stay on the first.
 
@@ -202,12 +234,14 @@ def _costs(
     """
     if micro.shape is Shape.ROW:
         first = micro.engines[0]
-        return {first: {first.name: instruction_ns(core, first, micro.opcode, 1, dtype)}}
+        row = instruction_ns(core, first, micro.opcode, 1, dtype)
+        return {first: {(level, first.name): row for level in levels}}
     loads: dict[Engine, _Load] = {}
     for engine in micro.engines:
         time = instruction_ns(core, engine, micro.opcode, elements, dtype)
         shares = engine is Engine.GPSIMD or (engine is Engine.VECTOR and holds)
-        loads[engine] = {engine.name: time, _PORT: time} if shares else {engine.name: time}
+        used = (engine.name, _PORT) if shares else (engine.name,)
+        loads[engine] = {(level, name): time for level in levels for name in used}
     return loads
 
 
@@ -218,19 +252,27 @@ def _needs_port(core: NeuronCore, engine: Engine, opcode: Opcode, dtype: DType) 
     return bool(shared_ports(rows, core)[0])
 
 
-def _greedy(costs: Sequence[Mapping[Engine, _Load]], budget_ns: float) -> tuple[Engine, ...]:
-    load: dict[str, float] = {}
+def _greedy(costs: Sequence[Mapping[Engine, _Load]], budgets_ns: Sequence[float]) -> tuple[Engine, ...]:
+    load: dict[_Resource, float] = {}
     chosen: list[Engine] = []
     for cost in costs:
-        after = {
-            engine: max(_moved(load, {}, taken)[item] for item in taken) for engine, taken in cost.items()
-        }
-        roomy = [engine for engine in cost if after[engine] <= budget_ns]
-        engine = roomy[0] if roomy else min(after, key=lambda e: after[e])
-        load = _moved(load, {}, cost[engine])
+        loads = {engine: _moved(load, {}, taken) for engine, taken in cost.items()}
+        roomy = [
+            engine
+            for engine, taken in cost.items()
+            if all(loads[engine][item] <= budgets_ns[item[0]] for item in taken)
+        ]
+        engine = roomy[0] if roomy else min(cost, key=lambda e: max(loads[e][item] for item in cost[e]))
+        load = loads[engine]
         chosen.append(engine)
     return tuple(chosen)
 
 
-def _busiest(costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine]) -> float:
-    return max(_total(costs, engines).values(), default=0.0)
+def _time(
+    costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine], budgets_ns: Sequence[float]
+) -> tuple[float, float]:
+    """Time that all passes take, ns, with what they move and without."""
+    busiest = [0.0] * len(budgets_ns)
+    for (level, _), load in _total(costs, engines).items():
+        busiest[level] = max(busiest[level], load)
+    return sum(map(max, busiest, budgets_ns)), sum(busiest)

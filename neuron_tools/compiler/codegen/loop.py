@@ -13,12 +13,14 @@ from neuron_tools.compiler.codegen.engines import (
     AS_ACTIVATION,
     assign_engines,
     busiest_ns,
+    composes_scalars,
     joins_scalar,
     quickest_engines,
 )
+from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space
-from neuron_tools.compiler.codegen.micro import Key, Micro, reduction_kind
+from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
 from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.row_parts import RowParts
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
@@ -41,6 +43,8 @@ LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
+LONGEST_CHUNK = 2048
+"""Elements of a row that is cut up: the engines begin early and end late by a tile's time each."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -52,6 +56,7 @@ def generate_loop(context: Context, group: Group) -> None:
     selection = select(
         group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition,
         joins_scalar=joins_scalar(context.core, space.chunk, _result_dtype(context, group)),
+        composes_scalars=composes_scalars(context.core, space.columns),
     )  # fmt: skip
     narrow = all(chip_dtype(context.type_of(value).dtype).byte_count <= 2 for value in group.shapes)
     if selection.partition_reductions and selection.levels == 1 and narrow:
@@ -67,6 +72,8 @@ def generate_loop(context: Context, group: Group) -> None:
     )
     if selection.levels > 1:
         space = _few_long_rows(group, space)
+    if space.passes > space.chunks:
+        join_within_levels(selection)
     hlo = context.hlo(group, weights=work_of(context, group))
     for output in group.outputs:
         context.define(output)
@@ -77,8 +84,21 @@ def generate_loop(context: Context, group: Group) -> None:
         body = _Body(context, group, selection, space.with_chunk(chunk), hlo)
         body.build()
         if body.fits() or chunk <= 32:
-            body.emit()
+            _with_kept_tiles(body, context, group, selection, hlo).emit()
             return
+
+
+def _with_kept_tiles(
+    body: _Body, context: Context, group: Group, selection: Selection, hlo: int
+) -> _Body:  # fmt: skip
+    """The same loop with as many tiles of operands that it reads again kept as there is room for."""
+    count = body.keepable_tiles()
+    if count < 1:
+        return body
+    keeping = _Body(context, group, selection, body.space, hlo)
+    keeping.keep(count)
+    keeping.build()
+    return keeping if keeping.fits() else body
 
 
 def _few_long_rows(group: Group, space: Space) -> Space:
@@ -96,7 +116,9 @@ def _few_long_rows(group: Group, space: Space) -> Space:
             (count for count in range(space.partitions // space.rows, 1, -1) if pieces % count == 0), 1
         )
         space = space.in_row_parts(parts)
-    chunk = -(-space.columns // TARGET_ITERATIONS)
+    chunk = min(LONGEST_CHUNK, -(-space.columns // TARGET_ITERATIONS))
+    if chunk < space.run:
+        return space.with_chunk(-(-space.run // -(-space.run // chunk)))
     return space.with_chunk(-(-chunk // space.run) * space.run)
 
 
@@ -161,14 +183,24 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
                 self._turned_normalise(turned, self._result_slot(index, micro, ()))
             elif turned is None or micro is not turned.aggregate:
                 self._micro(index, micro, next(chosen))
+        self._finish_reductions([*self._unfinished])
         for key, result, kind in self._selection.partition_reductions:
             self._partition_reduction(key, result, kind)
         for value, key in self._selection.stored.items():
             self._store(value, key)
 
+    @property
+    def space(self) -> Space:
+        """How the iteration space lies on the chip."""
+        return self._space
+
     def fits(self) -> bool:
         """Whether the pipelined loop fits into what SBUF has free."""
-        return self._loop.footprint() <= int(self._context.sbuf.largest() * 0.95)
+        return self._room() >= 0
+
+    def _room(self) -> int:
+        """Bytes per partition that are left beside the pipelined loop."""
+        return int(self._context.sbuf.largest() * 0.95) - self._loop.footprint()
 
     def emit(self) -> None:
         """Append the loop to the program."""
@@ -196,26 +228,49 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
     # Engines and tables
 
     def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
-        if self._space.row_tiles * self._space.chunks <= FEW_TILES:
+        space = self._space
+        if space.row_tiles * space.chunks <= FEW_TILES:
             return quickest_engines(
-                micros, self._context.core, int(self._elements.max()), self._widest, self._space.row_tiles
+                micros, self._context.core, int(self._elements.max()), self._widest, space.row_tiles
             )
+        enough = space.row_tiles >= 2 * ENGINE_PHASES or self._level_tiles >= ENGINE_PHASES
         return assign_engines(
             micros,
             self._context.core,
             int(self._elements.max()),
             self._transfer_ns(),
             self._widest,
-            phases=ENGINE_PHASES if self._space.row_tiles >= 2 * ENGINE_PHASES else 1,
+            phases=ENGINE_PHASES if enough else 1,
+            levels_of=self._levels_of,
         )
 
-    def _transfer_ns(self) -> float:
-        """Time in which the bytes of a tile move."""
-        moved = sum(
-            int(self._tile_elements.max()) * self._context.location(value).dtype.byte_count
-            for value in self._full_values()
-        )
-        return moved / (self._context.core.dma_bandwidth / 1e9)
+    @property
+    def _level_tiles(self) -> int:
+        """Tiles of each pass over the columns, where passes are long enough to be times of their own.
+
+        0 where there is but one pass, or short ones: the next rows' first then runs beside these rows' last.
+        """
+        space = self._space
+        is_long = space.passes > space.chunks and space.chunks >= TARGET_ITERATIONS
+        return space.row_tiles * space.chunks if is_long else 0
+
+    def _transfer_ns(self) -> list[float]:
+        """Time in which the bytes of a tile move, in each pass over the columns."""
+        tile = int(self._tile_elements.max()) / (self._context.core.dma_bandwidth / 1e9)
+        moved = [0.0] * (int(self._level.max()) + 1)
+        for value, levels in self._full_values():
+            for level in levels:
+                moved[level] += tile * self._context.location(value).dtype.byte_count
+        return moved if self._level_tiles else [sum(moved)]
+
+    def _levels_of(self, micro: Micro) -> set[int]:
+        """The passes over the columns in which an instruction runs."""
+        if not self._level_tiles:
+            return {0}
+        if micro.shape is not Shape.FULL:
+            return {min(micro.level, self._space.levels - 1)}
+        alone = micro.reduces == micro.writes
+        return {micro.level} if alone else self._needed.get(micro.writes, {micro.level})
 
     def _turned_rows(self, engines: Sequence[Sequence[Engine]]) -> TurnedRows | None:
         """Statistics for the Tensor engine, where the others would take longer than turned loads do."""
@@ -229,7 +284,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         rest = [micro for micro in selection.micros if micro not in replaced]
         load = turned_load(core, self._space.columns)
         busiest = busiest_ns(rest, self._engines(rest), core, elements, self._widest, load)
-        moved = self._transfer_ns() / core.dma_transpose_efficiency
+        moved = sum(self._transfer_ns()) / core.dma_transpose_efficiency
         return found if max(busiest, moved) < LEAST_TURNED_GAIN * usual else None
 
     def _widest(self, micro: Micro) -> DType:
@@ -242,6 +297,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
 
     def _micro(self, index: int, micro: Micro, engines: tuple[Engine, ...]) -> None:
         """One instruction of the body; tiles in turn may have it on different engines."""
+        self._finish_reductions(micro.reads)
         reads = tuple(self._slots[key] for key in micro.reads if key in self._slots)
         writes = self._written(index, micro, reads)
         active = self._active(self._needed.get(micro.writes, {micro.level}))
@@ -249,16 +305,15 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
             active = self._end_of_level(micro.level)
         elif micro.reduces == micro.writes:
             active = self._active({micro.level})
-        phase = self._rows % len(engines)
+        phase = (self._tile_number if self._level_tiles else self._rows) % len(engines)
         for engine in dict.fromkeys(engines):
             turn = np.isin(phase, [place for place, chosen in enumerate(engines) if chosen is engine])
-            if turn.all():
-                self._instruction(micro, engine, reads, writes, active)
-            elif turn.any():
-                live = turn if active is None else turn & active
-                self._instruction(micro, engine, reads, writes, live, in_turn=True)
+            if turn.any():
+                live = active if turn.all() else turn if active is None else turn & active
+                for slots, at in self._variants(reads, live):
+                    self._instruction(micro, engine, slots, writes, at, in_turn=not turn.all())
         if micro.reduces is not None:
-            self._finish_reduction(micro)
+            self._unfinished[micro.reduces] = micro
         if micro.opcode is Opcode.BN_AGGREGATE:
             self._join_moments(micro)
 
@@ -281,6 +336,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
             engine, opcode, reads=reads, writes=writes, partitions=self._partitions,
             elements=self._elements if micro.shape is Shape.FULL else self._row_elements(micro),
             activation=activation, flags=flags, active=active, accumulates=False, in_turn=in_turn,
+            opens_stage=micro.shape is Shape.FULL or self._space.chunks == 1,
         )  # fmt: skip
 
     def _statistics(
@@ -348,6 +404,13 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         self._slots[micro.reduces] = slot
         return slot
 
+    def _finish_reductions(self, keys: Iterable[Key]) -> None:
+        """Join what is about to be read, behind all instructions of the pass that makes it."""
+        for key in keys:
+            micro = self._unfinished.pop(key, None)
+            if micro is not None:
+                self._finish_reduction(micro)
+
     def _finish_reduction(self, micro: Micro) -> None:
         """Join the partial results of the chunks, and of the partitions that share a row."""
         if micro.opcode is Opcode.BN_STATS:
@@ -368,6 +431,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
             partitions=self._partitions,
             elements=self._space.chunks,
             active=self._end_of_level(micro.level + 1),
+            opens_stage=self._space.chunks == 1,
         )
 
     def _store(self, value: int, key: Key) -> None:

@@ -37,24 +37,96 @@ class LoopOperands(LoopState):
             self._slots[external.key] = self._repeated(external, repeated, dtype)
             return
         if form in ("full", "expand", "iota_full"):
-            levels = self._needed.get(external.key, {0})
-            if self._is_kept(levels, dtype):
-                slot, levels = self._kept(dtype), {min(levels)}
-            else:
-                slot = self._loop.slot(
-                    "operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack
-                )
-            active = self._active(levels)
-            if form == "iota_full":
-                self._iota(slot, self._elements, active)
-            else:
-                self._load(external, slot, self._tile_elements, self._full_run(external), active)
+            slot = self._tiles(external, dtype)
         elif form in ("column", "iota_column"):
             self._column(external, dtype)
             return
         else:
             slot = self._row_vector(external, dtype)
         self._slots[external.key] = slot
+
+    def _tiles(self, external: External, dtype: DType) -> Slot:
+        """Tiles of an operand, all or some of which stay for the passes that read them again."""
+        levels = self._needed.get(external.key, {0})
+        if self._is_kept(levels, dtype):
+            slot = self._kept(dtype)
+            self._fill(external, slot, self._active({min(levels)}))
+            return slot
+        slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
+        active = self._active(levels)
+        if not self._keeps_part(external):
+            self._fill(external, slot, active)
+            return slot
+        stays = self._stays
+        self._fill(external, slot, ~stays if active is None else active & ~stays)
+        kept = self._parts_kept[slot] = self._kept_part(dtype)
+        self._fill(external, kept, stays & np.isin(self._level, [min(levels)]))
+        return slot
+
+    def _fill(self, external: External, slot: Slot, active: Bools | None) -> None:
+        if external.form == "iota_full":
+            self._iota(slot, self._elements, active)
+        else:
+            self._load(external, slot, self._tile_elements, self._full_run(external), active)
+
+    def keep(self, count: int) -> None:
+        """Let `count` tiles of each row of tiles stay, spread evenly: loads then go on all the time."""
+        chunks, number = self._space.chunks, self._space.chunk_number()
+        self._kept_count = count
+        self._kept_number = (number + 1) * count // chunks
+        self._stays = np.asarray(self._kept_number != number * count // chunks)
+
+    def keepable_tiles(self) -> int:
+        """Tiles that could stay of each operand that is loaded again in a later pass."""
+        if self._selection.partition_reductions or self._space.column_major:
+            return 0
+        again = [
+            chip_dtype(self._context.type_of(item.stored_value).dtype)
+            for item in self._selection.externals.values()
+            if self._is_loaded_again(item)
+        ]
+        size = sum(map(self._tile_bytes, again))
+        limit = int(min(self._room(), KEPT_SHARE * self._context.sbuf.largest()))
+        spare = min(1, self._space.row_tiles - 1)
+        return min(limit // size - spare, self._space.chunks - 1) if size else 0
+
+    def _is_loaded_again(self, external: External) -> bool:
+        return (
+            external.form in ("full", "expand")
+            and self._spread_of(external) is None
+            and self._resident(external) is None
+            and len(self._load_levels(external)) > 1
+        )
+
+    def _keeps_part(self, external: External) -> bool:
+        return bool(self._kept_count) and self._is_loaded_again(external)
+
+    def _kept_part(self, dtype: DType) -> Slot:
+        """The tiles that stay, and one into which the next row's first can be loaded."""
+        rows, spare = self._rows * self._kept_count, min(1, self._space.row_tiles - 1)
+        number = rows + np.maximum(self._kept_number - 1, 0)
+        return self._loop.slot(
+            "kept operand", self._tile_bytes(dtype), dtype, version=number,
+            least_buffers=self._kept_count + spare,
+        )  # fmt: skip
+
+    def _variants(
+        self, reads: tuple[Slot, ...], active: Bools | None
+    ) -> list[tuple[tuple[Slot, ...], Bools | None]]:
+        """What an instruction reads, and where: tiles that stay lie elsewhere than those that do not."""
+        if self._parts_kept.keys().isdisjoint(reads):
+            return [(reads, active)]
+        kept = tuple(self._parts_kept.get(slot, slot) for slot in reads)
+        live = np.ones(self._space.iterations, bool) if active is None else active
+        return [(reads, live & ~self._stays), (kept, live & self._stays)]
+
+    def _room(self) -> int:
+        raise NotImplementedError
+
+    def _load_levels(self, external: External) -> set[int]:
+        levels = super()._load_levels(external)
+        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
+        return {min(levels)} if self._is_kept(levels, dtype) else levels
 
     def _is_kept(self, levels: Collection[int], dtype: DType) -> bool:
         """Whether the chunks of an operand that several levels read stay in SBUF until the last has."""
@@ -67,9 +139,12 @@ class LoopOperands(LoopState):
 
     def _kept(self, dtype: DType) -> Slot:
         """A tile for each chunk of a row, and one into which the next can be loaded."""
-        content = self._rows * self._space.chunks + self._space.chunk_number()
         return self._loop.slot(
-            "operand", self._tile_bytes(dtype), dtype, version=content, least_buffers=self._kept_tiles
+            "operand",
+            self._tile_bytes(dtype),
+            dtype,
+            version=self._tile_number,
+            least_buffers=self._kept_tiles,
         )
 
     @property

@@ -36,13 +36,18 @@ class StagedLoop:
 
     def _plan(self, pipelined: bool) -> None:
         stage_of: dict[Slot, tuple[int, Engine | str | None]] = {}
+        deepest = 0
         for step in self._steps:
             engine = None if step.transfer is not None else step.engine
             stage = 0
             for slot in step.reads:
                 before, producer = stage_of.get(slot, (0, engine))
-                stage = max(stage, before + (pipelined and producer is not engine))
+                goes_on = pipelined and step.opens_stage and producer is not engine
+                stage = max(stage, before + goes_on)
+            if not step.opens_stage:
+                stage = max(stage, deepest)
             step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage
+            deepest = max(deepest, stage if step.transfer is None else 0)
             for slot in step.writes:
                 earlier = stage_of.get(slot)
                 owner = _SEVERAL if step.in_turn else engine

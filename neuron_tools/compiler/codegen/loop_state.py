@@ -8,7 +8,7 @@ import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.micro import External, Key, Selection, needed_levels
+from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
@@ -40,6 +40,11 @@ class LoopState:
         self._tile_queue = -1
         self._tiles_run_ahead = False
         self._repeating: set[Slot] = set()
+        self._unfinished: dict[Key, Micro] = {}
+        self._kept_count = 0
+        self._parts_kept: dict[Slot, Slot] = {}
+        self._stays = np.zeros(space.iterations, bool)
+        self._kept_number = np.zeros(space.iterations, np.int64)
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()
         self._level = space.level()
@@ -85,20 +90,37 @@ class LoopState:
         found = spread(external.view.blocks, stretch)
         return found if found is not None and found.count < stretch else None
 
-    def _full_values(self) -> list[int]:
-        """Values that move between HBM and SBUF tile by tile."""
+    @property
+    def _tile_number(self) -> Ints:
+        """(iterations,) number of the tile, the same in each pass over the columns."""
+        return self._rows * self._space.chunks + self._space.chunk_number()
+
+    def _full_values(self) -> list[tuple[int, set[int]]]:
+        """Values that move between HBM and SBUF tile by tile, and the passes in which they do."""
         residency = self._context.residency
         loaded = [
-            item.stored_value
+            (item.stored_value, self._load_levels(item))
             for item in self._selection.externals.values()
             if item.form in ("full", "expand")
             and item.view.root >= 0
             and self._spread_of(item) is None
             and residency.find(item.view.root, self._space.rows, self._space.columns) is None
         ]
-        stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
         kept = {value for value in self._staying.values() if not residency.stays[value].elsewhere}
-        return loaded + [value for value in stored if value not in kept]
+        stored = [
+            (value, self._walked({self._selection.level_of.get(key, 0)}))
+            for value, key in self._selection.stored.items()
+            if self._group.shapes[value] is Shape.FULL and value not in kept
+        ]
+        return loaded + stored
+
+    def _load_levels(self, external: External) -> set[int]:
+        """The passes in which an operand is loaded."""
+        return self._walked(self._needed.get(external.key, {0}))
+
+    def _walked(self, levels: set[int]) -> set[int]:
+        """Levels as passes over the columns: all of them in one pass where a tile holds whole rows."""
+        return levels if self._space.passes > self._space.chunks else {0}
 
     def _last_uses(self) -> dict[Key, int]:
         last: dict[Key, int] = {}

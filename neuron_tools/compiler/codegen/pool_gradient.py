@@ -2,7 +2,9 @@
 
 A row of an image that is `step` rows into a stride is looked at by few rows of windows, and so all elements
 that lie alike, a *phase*, take the gradients of the same few taps. For each tap the windows whose maximum
-lies there give theirs, the others zero; a phase with several taps adds these up. Planes, or bands of them,
+lies there give theirs, the others zero: chosen by a comparison, or multiplied by its result where the Vector
+engine does both as fast (an infinite gradient is NaN in the others then, an overflow either way). A phase
+with several taps has these beside each other and adds them up. Planes, or bands of them,
 lie on partitions, and a phase is written where its elements lie, so that the image is stored in one piece.
 """
 
@@ -81,6 +83,11 @@ class Pooling:
                 zip(self.windows, self.stride, self.kernel, self.dilation, self.padding, self.extents)
             )
         )
+
+    @property
+    def fits_words(self) -> bool:
+        """Whether two bytes hold each place of a plane."""
+        return math.prod(self.extents) <= 1 << 8 * DType.U16.byte_count
 
     def _taps(self, axis: int) -> list[int]:
         """Along one axis: of the elements in each place of a stride, how many taps reach them."""
@@ -182,7 +189,12 @@ class _Body:
 
     def image(self, gradient: Slot, places: Slot, pooling: Pooling, dtype: DType) -> Slot:
         """The image's gradient."""
-        origin = self._slot("origins", DType.I32, stationary=True)
+        plan = _Plan.of(self._context.core, self._windows, pooling, gradient.dtype)
+        if plan.places is not places.dtype:
+            narrow = self._slot("narrow places", plan.places)
+            self._step(Opcode.TENSOR_COPY, (places,), narrow, engine=Engine.SCALAR)
+            places = narrow
+        origin = self._slot("origins", plan.places, stationary=True)
         self._loop.step(
             Engine.GPSIMD, Opcode.IOTA, writes=(origin,), elements=self._windows, active=self._first
         )
@@ -191,7 +203,6 @@ class _Body:
         made = self._loop.slot("image", self._elements * dtype.byte_count, dtype)
         if not pooling.is_covered:
             self._step(Opcode.MEMSET, (), made, engine=Engine.GPSIMD, elements=self._elements)
-        plan = _Plan.of(self._context.core, self._windows, pooling.phases(), gradient.dtype)
         engines = iter(plan.comparing)
         for count, adder in zip(pooling.phases(), plan.adding):
             parts = made if count == 1 else self._slot("parts", gradient.dtype, words=count)
@@ -232,11 +243,14 @@ class _Body:
             )
         return self._units
 
-    def _part(self, tap: Slot, gradient: Slot, parts: Slot, engine: Engine, *, begins: bool) -> None:
-        """The gradients of windows whose maximum lies at one tap.
+    def _part(self, tap: Slot, gradient: Slot, parts: Slot, engine: Engine | None, *, begins: bool) -> None:
+        """The gradients of windows whose maximum lies at one tap; no engine: the product compares itself.
 
         The Scalar engine compares by the square of the difference, and what is zero chooses.
         """
+        if engine is None:
+            self._step(Opcode.SCALAR_TENSOR_TENSOR, (tap, gradient), parts, joins=not begins, strided=False)
+            return
         chosen = self._slot("chosen", _PLACE)
         if engine is Engine.SCALAR:
             self._step(Opcode.ACTIVATE, (tap,), chosen, engine=engine, activation=SQUARE)
@@ -249,38 +263,51 @@ class _Body:
 
     def _step(
         self, opcode: Opcode, reads: tuple[Slot, ...], made: Slot, *, engine: Engine = Engine.VECTOR,
-        elements: int = 0, activation: str = "", joins: bool = False,
+        elements: int = 0, activation: str = "", joins: bool = False, strided: bool | None = None,
     ) -> None:  # fmt: skip
+        strided = joins if strided is None else strided
         self._loop.step(
             engine, opcode, reads=reads, writes=(made,), partitions=self._partitions,
             elements=elements or self._windows, activation=activation, accumulates=joins,
-            flags=Flag.STRIDED if joins else Flag.NONE,
+            flags=Flag.STRIDED if strided else Flag.NONE,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The engine of each tap's comparison, and of each phase's sum."""
+    """The engine of each tap's comparison (None: it is part of a product), and of each phase's sum.
 
-    comparing: tuple[Engine, ...]
+    Attributes:
+        places: Type in which places are compared; the Scalar engine narrows what was loaded wider.
+    """
+
+    places: DType
+    comparing: tuple[Engine | None, ...]
     adding: tuple[Engine, ...]
 
     @classmethod
-    def of(cls, core: NeuronCore, windows: int, phases: Sequence[int], dtype: DType) -> _Plan:
+    def of(cls, core: NeuronCore, windows: int, pooling: Pooling, dtype: DType) -> _Plan:
         """The Tensor engine adds, and the Scalar engine compares, where the Vector engine has more to do."""
 
         def cost(engine: Engine, opcode: Opcode, elements: int, of: DType) -> float:
             return instruction_ns(core, engine, opcode, elements, of)
 
-        taps, compare = sum(phases), cost(Engine.VECTOR, Opcode.TENSOR_SCALAR, windows, _PLACE)
-        vector = cost(Engine.VECTOR, Opcode.TENSOR_TENSOR, windows, DType.I32)
-        vector += taps * cost(Engine.VECTOR, Opcode.SELECT_REDUCE, windows, dtype)
+        phases = pooling.phases()
+        choose = cost(Engine.VECTOR, Opcode.SELECT_REDUCE, windows, dtype)
+        multiply = cost(Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, windows, dtype)
+        multiplied = sum(count for count in phases if count > 1) if multiply <= choose else 0
+        vector = multiplied * multiply + (sum(phases) - multiplied) * choose
         sums = [
             count > 1 and cost(Engine.VECTOR, Opcode.TENSOR_REDUCE, windows * count, dtype)
             for count in phases
         ]
         vector += sum(sums)
-        tensor = scalar = 0.0
+        subtract = cost(Engine.VECTOR, Opcode.TENSOR_TENSOR, windows, DType.I32)
+        narrower = cost(Engine.VECTOR, Opcode.TENSOR_TENSOR, windows, DType.U16)
+        narrow = cost(Engine.SCALAR, Opcode.TENSOR_COPY, windows, DType.I32)
+        narrows = narrow <= vector + narrower < vector + subtract and pooling.fits_words
+        vector += narrower if narrows else subtract
+        tensor, scalar = 0.0, narrow if narrows else 0.0
         adding = [Engine.VECTOR] * len(phases)
         banks = -(-windows * DType.F32.byte_count // core.psum_bank_bytes)
         for place in sorted(range(len(phases)), key=lambda place: -phases[place]):
@@ -290,10 +317,15 @@ class _Plan:
                 adding[place] = Engine.TENSOR
                 tensor, vector = tensor + product, vector - sums[place]
                 scalar += cost(Engine.SCALAR, Opcode.TENSOR_COPY, windows, DType.F32)
-        comparing = []
+        compare = cost(Engine.VECTOR, Opcode.TENSOR_SCALAR, windows, _PLACE)
         square = cost(Engine.SCALAR, Opcode.ACTIVATE, windows, _PLACE)
-        for _ in range(taps):
-            by_vector = vector + compare <= scalar + square
-            comparing.append(Engine.VECTOR if by_vector else Engine.SCALAR)
-            vector, scalar = (vector + compare, scalar) if by_vector else (vector, scalar + square)
-        return cls(tuple(comparing), tuple(adding))
+        comparing: list[Engine | None] = []
+        for count in phases:
+            for _ in range(count):
+                if multiplied and count > 1:
+                    comparing.append(None)
+                    continue
+                by_vector = vector + compare <= scalar + square
+                comparing.append(Engine.VECTOR if by_vector else Engine.SCALAR)
+                vector, scalar = (vector + compare, scalar) if by_vector else (vector, scalar + square)
+        return cls(DType.U16 if narrows else DType.I32, tuple(comparing), tuple(adding))

@@ -47,7 +47,10 @@ class RowParts(LoopState):
             "sums", self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version
         )
         columns = int(self._partitions.max())
-        size: dict[str, Any] = {"partitions": self._partitions, "columns": columns, "active": active}
+        size: dict[str, Any] = {
+            "partitions": self._partitions, "columns": columns, "active": active,
+            "opens_stage": space.chunks == 1,
+        }  # fmt: skip
         loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(self._matrix(),), **size)
         loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(source,), writes=(sums,), elements=count, **size)
         result = self._row_slot(DType.F32, count)
@@ -70,5 +73,5 @@ class RowParts(LoopState):
         active = self._end_of_level(level)
         self._loop.step(
             Engine.VECTOR, opcode, reads=reads, writes=(made,), partitions=self._partitions,
-            elements=elements, active=active,
+            elements=elements, active=active, opens_stage=self._space.chunks == 1,
         )  # fmt: skip

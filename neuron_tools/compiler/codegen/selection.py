@@ -11,6 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
+from neuron_tools.compiler.codegen.row_algebra import (
+    AFFINE,
+    TWO_SCALAR_OPERATIONS,
+    compose_sums,
+    row_steps,
+    scale_and_shift,
+)
 from neuron_tools.compiler.codegen.selected_operands import SelectedOperands
 from neuron_tools.compiler.codegen.tables import SQUARE
 from neuron_tools.compiler.hlo import Module, Operation
@@ -20,14 +27,11 @@ from neuron_tools.compiler.views import Views
 from neuron_tools.records.program import Engine, Flag, Opcode
 
 VECTOR, SCALAR, GPSIMD = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
-_AFFINE = frozenset({"add", "subtract", "multiply"})
-_TWO_SCALAR_OPERATIONS = 2
-"""A TENSOR_SCALAR applies up to two operations (isa_functions: `tensor_scalar` op0, op1)."""
 
 
 def select(
     group: Group, module: Module, views: Views, domain: Domain, *, rows_per_partition: int = 1,
-    joins_scalar: bool = True,
+    joins_scalar: bool = True, composes_scalars: bool = False,
 ) -> Selection:  # fmt: skip
     """Choose instructions for a group.
 
@@ -37,14 +41,18 @@ def select(
         rows_per_partition: With more than one, a per-row operand is no per-partition scalar any more.
         joins_scalar: (tensor op scalar) op tensor is one SCALAR_TENSOR_TENSOR; off where the two
             instructions that it stands for are quicker (`engines.joins_scalar`).
+        composes_scalars: Scales and shifts by rows' numbers that follow one another become one scale and one
+            shift, computed once per row; worth it for long rows (`engines.composes_scalars`).
     """
-    return _Selector(group, module, views, domain, rows_per_partition, joins_scalar).run()
+    return _Selector(
+        group, module, views, domain, rows_per_partition, joins_scalar, composes_scalars
+    ).run()  # fmt: skip
 
 
 class _Selector(SelectedOperands):
     def __init__(
         self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int,
-        joins_scalar: bool,
+        joins_scalar: bool, composes_scalars: bool,
     ) -> None:  # fmt: skip
         self._group = group
         self._module = module
@@ -52,6 +60,7 @@ class _Selector(SelectedOperands):
         self._domain = domain
         self._scalar_rows = rows_per_partition == 1
         self._joins_scalar = joins_scalar
+        self._composes_scalars = composes_scalars and self._scalar_rows
         self._result = Selection()
         self._alias: dict[int, Key] = {}
         self._uses: Counter[Key] = Counter()
@@ -66,6 +75,8 @@ class _Selector(SelectedOperands):
         for value in self._group.outputs:
             if self._group.shapes[value] is not Shape.LATE:
                 self._result.stored[value] = self._output_key(value)
+        if self._composes_scalars:
+            compose_sums(self._result, self._temporary)
         self._levels()
         return self._result
 
@@ -118,9 +129,7 @@ class _Selector(SelectedOperands):
             operation,
             **options,
         )
-        self._result.micros.append(micro)
-        self._made[writes] = micro
-        self._result.value_of.setdefault(writes, operation.results[0])
+        self._add(micro)
         return micro
 
     def _alias_or_copy(self, operation: Operation, shape: Shape) -> None:
@@ -164,8 +173,8 @@ class _Selector(SelectedOperands):
     def _activate(self, operation: Operation, shape: Shape, function: str, operand: int, result: Key) -> None:
         key, _ = self._operand(operand)
         reads: list[Key | None] = [key]
-        before = self._foldable(key, _TWO_SCALAR_OPERATIONS)
-        if before is not None and before.shape is shape and set(before.scalar_operations) <= _AFFINE:
+        before = self._foldable(key, TWO_SCALAR_OPERATIONS)
+        if before is not None and before.shape is shape and set(before.scalar_operations) <= AFFINE:
             self._remove(before)
             reads = list(before.reads)
         self._emit(operation, shape, Opcode.ACTIVATE, (SCALAR,), reads, result, activation=function)
@@ -249,13 +258,41 @@ class _Selector(SelectedOperands):
         self, operation: Operation, shape: Shape, key: Key | None, names: tuple[str, ...], scalar: Key | None
     ) -> None:
         reads: list[Key | None] = [key, scalar]
-        before = self._foldable(key, _TWO_SCALAR_OPERATIONS - len(names))
+        before = self._foldable(key, TWO_SCALAR_OPERATIONS - len(names))
         if before is not None and before.shape is shape:
             self._remove(before)
             reads, names = [*before.reads, scalar], before.scalar_operations + names
-        engines = (VECTOR, SCALAR, GPSIMD) if set(names) <= _AFFINE else (VECTOR, GPSIMD)
+        elif scalar is not None and (longer := self._composable(key, shape, names)) is not None:
+            self._remove(longer)
+            key, names, scalars = self._composed(operation, longer, names, scalar)
+            reads = [key, *scalars]
+        engines = (VECTOR, SCALAR, GPSIMD) if set(names) <= AFFINE else (VECTOR, GPSIMD)
         self._emit(operation, shape, Opcode.TENSOR_SCALAR, engines, reads, operation.results[0],
                    scalar_operations=names)  # fmt: skip
+
+    def _composable(self, key: Key | None, shape: Shape, names: tuple[str, ...]) -> Micro | None:
+        """The full TENSOR_SCALAR that scales and shifts by rows' numbers only, before another that does."""
+        before = self._foldable(key, TWO_SCALAR_OPERATIONS)
+        if before is None or not self._composes_scalars or {shape, before.shape} != {Shape.FULL}:
+            return None
+        operations = before.scalar_operations
+        is_affine = {*operations, *names} <= AFFINE and len(before.reads) == 1 + len(operations)
+        return before if is_affine else None
+
+    def _composed(
+        self, operation: Operation, before: Micro, names: tuple[str, ...], scalar: Key
+    ) -> tuple[Key, tuple[str, ...], list[Key]]:
+        """What is read, and the scale and the shift that do what `before` and one more operation do."""
+        steps = (*row_steps(before), *zip(names, (scalar,)))
+        found, chain = scale_and_shift(steps, operation, self._temporary)
+        for micro in chain:
+            self._add(micro)
+        return before.reads[0], tuple(name for name, _ in found), [key for _, key in found]
+
+    def _add(self, micro: Micro) -> None:
+        self._result.micros.append(micro)
+        self._made[micro.writes] = micro
+        self._result.value_of.setdefault(micro.writes, micro.source.results[0])
 
     def _reciprocal(self, operation: Operation, shape: Shape, key: Key, scalar: Key | None) -> None:
         """scalar / tensor: the Scalar engine's reciprocal is 8 times quicker than the Vector engine's."""
@@ -273,6 +310,7 @@ class _Selector(SelectedOperands):
         reads: list[Key | None] = [first, second]
         engines = (GPSIMD,) if operation.opcode in GPSIMD_BINARY else (VECTOR, GPSIMD)
         opcode = Opcode.TENSOR_TENSOR
+        names: tuple[str, ...] = ()
         if first == second and operation.opcode == "multiply" and shape is Shape.FULL:
             self._emit(operation, shape, opcode, (VECTOR, SCALAR, GPSIMD), reads, operation.results[0],
                        activation=SQUARE)  # fmt: skip
@@ -280,14 +318,17 @@ class _Selector(SelectedOperands):
         if self._joins_scalar and first != second and engines[0] is VECTOR:
             for position, key in enumerate(reads):
                 before = self._foldable(key, 1)
-                if before is not None and before.shape is shape and set(before.scalar_operations) <= _AFFINE:
+                if before is not None and before.shape is shape and set(before.scalar_operations) <= AFFINE:
                     self._remove(before)
                     other = reads[1 - position]
                     reads, opcode = [before.reads[0], other, *before.reads[1:]], Opcode.SCALAR_TENSOR_TENSOR
+                    names = (*before.scalar_operations, operation.opcode)
                     break
         if opcode is Opcode.SCALAR_TENSOR_TENSOR:
             engines = (VECTOR,)
-        self._emit(operation, shape, opcode, engines, reads, operation.results[0])
+        self._emit(
+            operation, shape, opcode, engines, reads, operation.results[0], scalar_operations=names
+        )  # fmt: skip
 
     # Reductions
 

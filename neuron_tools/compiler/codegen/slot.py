@@ -76,6 +76,7 @@ class Step:
     hlo: int
     pinned_stage: int | None = None
     in_turn: bool = False
+    opens_stage: bool = True
     stage: int = 0
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
     tokens: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

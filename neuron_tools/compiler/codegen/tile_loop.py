@@ -115,6 +115,7 @@ class TileLoop(StagedLoop):
         output_dtype: DType | None = None,
         stage: int | None = None,
         in_turn: bool = False,
+        opens_stage: bool = True,
     ) -> Step:
         """Declare the next step of the body.
 
@@ -125,6 +126,7 @@ class TileLoop(StagedLoop):
             accumulates: The step adds to what the written slots hold (no write-after-read order).
             stage: Fixes the pipeline stage, for slots that are filled several times per iteration.
             in_turn: Other iterations have this step on other engines.
+            opens_stage: Off for what runs once between two passes: nothing else could run beside it.
         """
         tokens = tuple(after.values()) if isinstance(after, Mapping) else tuple(after)
         step = Step(
@@ -133,6 +135,7 @@ class TileLoop(StagedLoop):
             output_dtype if output_dtype is not None else writes[0].dtype if writes else DType.NONE,
             self._context.builder.activation(activation) if activation else 0,
             flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo, stage, in_turn,
+            opens_stage,
         )  # fmt: skip
         self._steps.append(step)
         return step

@@ -83,10 +83,11 @@ def test_softmax_reads_and_writes_once_and_covers_all_elements(rows, columns):
     assert_sound(program)
 
 
-def test_rows_too_long_for_sbuf_are_read_once_per_level():
+def test_of_rows_too_long_for_sbuf_what_fits_is_read_once_and_the_rest_once_per_level():
     rows, columns = 4, 200_000
     program = compiled(softmax(rows, columns))
-    assert moved(program, Memory.HBM, Memory.SBUF) == 3 * 4 * rows * columns
+    size = 4 * rows * columns
+    assert 2 * size < moved(program, Memory.HBM, Memory.SBUF) < 3 * size
     assert moved(program, Memory.SBUF, Memory.HBM) == 4 * rows * columns
 
 

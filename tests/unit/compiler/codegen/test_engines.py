@@ -14,14 +14,14 @@ def micro(*engines: Engine, opcode: Opcode = Opcode.TENSOR_TENSOR, shape: Shape 
 
 def test_within_the_budget_the_first_engine_takes_everything():
     chosen = [
-        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 3, CORE, 512, 1e9)
+        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 3, CORE, 512, [1e9])
     ]
     assert set(chosen) == {Engine.VECTOR}
 
 
 def test_beyond_the_budget_the_work_is_shared():
     chosen = [
-        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 4, CORE, 2048, 0.0)
+        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 4, CORE, 2048, [0.0])
     ]
     assert set(chosen) == {Engine.VECTOR, Engine.GPSIMD}
 
@@ -30,7 +30,7 @@ def test_tiny_per_row_work_stays_on_the_first_engine():
     chosen = [
         engines[0]
         for engines in assign_engines(
-            [micro(Engine.VECTOR, Engine.GPSIMD, shape=Shape.ROW)] * 4, CORE, 2048, 0.0
+            [micro(Engine.VECTOR, Engine.GPSIMD, shape=Shape.ROW)] * 4, CORE, 2048, [0.0]
         )
     ]
     assert set(chosen) == {Engine.VECTOR}
@@ -43,7 +43,7 @@ def test_longer_instructions_take_longer():
 
 def test_tiles_in_turn_use_different_engines_where_one_is_too_slow():
     body = [micro(Engine.VECTOR, Engine.SCALAR, opcode=Opcode.TENSOR_SCALAR)] * 3
-    chosen = assign_engines(body, CORE, 4096, 0.0, lambda _: DType.F32, phases=4)
+    chosen = assign_engines(body, CORE, 4096, [0.0], lambda _: DType.F32, phases=4)
     assert all(len(engines) == 4 for engines in chosen)
     load = {
         engine: sum(
@@ -60,7 +60,7 @@ def test_tiles_in_turn_use_different_engines_where_one_is_too_slow():
 
 def test_gpsimd_is_no_help_while_the_vector_engine_holds_their_port():
     body = [micro(Engine.VECTOR, Engine.GPSIMD, opcode=Opcode.TENSOR_SCALAR)] * 4
-    chosen = assign_engines(body, CORE, 4096, 0.0, lambda _: DType.BF16, phases=4)
+    chosen = assign_engines(body, CORE, 4096, [0.0], lambda _: DType.BF16, phases=4)
     assert {engine for engines in chosen for engine in engines} == {Engine.VECTOR}
 
 
@@ -80,3 +80,23 @@ def test_a_second_tile_takes_an_engine_that_the_first_leaves_free():
     (one,), (two,) = (quickest_engines(body, CORE, 768, lambda _: DType.F32, tiles) for tiles in (1, 2))
     assert len(one) == 1
     assert set(two) == {Engine.GPSIMD, Engine.VECTOR}
+
+
+def test_each_pass_over_the_columns_has_room_of_its_own():
+    """Statistics, then a scale: what fills the Vector engine in one pass leaves it free in the other."""
+    body = [
+        micro(Engine.VECTOR, Engine.SCALAR, opcode=Opcode.BN_STATS),
+        micro(Engine.VECTOR, Engine.SCALAR, opcode=Opcode.TENSOR_SCALAR),
+    ]
+    budget = instruction_ns(CORE, Engine.VECTOR, Opcode.BN_STATS, 4096)
+    together = assign_engines(body, CORE, 4096, [budget])
+    apart = assign_engines(body, CORE, 4096, [budget, budget], levels_of=lambda one: (body.index(one),))
+    assert together == ((Engine.VECTOR,), (Engine.SCALAR,))
+    assert apart == ((Engine.VECTOR,), (Engine.VECTOR,))
+
+
+def test_tiles_of_each_engine_are_spread_evenly():
+    body = [micro(Engine.VECTOR, Engine.SCALAR, opcode=Opcode.TENSOR_SCALAR)]
+    ((*chosen,),) = assign_engines(body, CORE, 4096, [0.0], phases=8)
+    shares = [chosen[place : place + 4].count(Engine.SCALAR) for place in range(5)]
+    assert max(shares) - min(shares) <= 1

@@ -8,26 +8,29 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.records.program import Engine, Memory
+from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.frontends.signatures import describe_call
 
 aten = torch.ops.aten
 CORE = hardware.get("trn1")
+DRAWN_BY_A_CORE = 272e9
+"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 
 
-def tensor(*shape):
-    return torch.empty(shape, device="meta")
+def tensor(*shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def forward(*shape):
-    channels = [tensor(shape[1]) for _ in range(4)]
-    return aten.native_batch_norm.default, (tensor(*shape), *channels, True, 0.1, 1e-5)
+def forward(*shape, dtype=torch.float32):
+    channels = [tensor(shape[1], dtype=dtype) for _ in range(4)]
+    return aten.native_batch_norm.default, (tensor(*shape, dtype=dtype), *channels, True, 0.1, 1e-5)
 
 
-def backward(*shape):
-    channels = [tensor(shape[1]) for _ in range(5)]
-    operands = (tensor(*shape), tensor(*shape), *channels, True, 1e-5, [True] * 3)
+def backward(*shape, dtype=torch.float32):
+    channels = [tensor(shape[1], dtype=dtype) for _ in range(5)]
+    images = [tensor(*shape, dtype=dtype) for _ in range(2)]
+    operands = (*images, *channels, True, 1e-5, [True] * 3)
     return aten.native_batch_norm_backward.default, operands
 
 
@@ -55,6 +58,33 @@ def test_64_channels_take_at_most_one_and_a_half_times_as_long_as_their_bytes(ca
     program = compiled(call(16, 64, 32, 32))
     drawn = CORE.dma_bandwidth * CORE.dma_streaming_efficiency
     assert simulate(program, CORE).duration_ps * 1e-12 <= 1.5 * moved_bytes(program) / drawn
+
+
+@pytest.mark.parametrize(("call", "times"), [(forward, 2), (backward, 3)])
+def test_bf16_images_larger_than_the_rings_take_at_most_one_and_a_half_times_as_long_as_they_move(
+    call, times
+):
+    shape = (32, 64, 64, 64)
+    duration = simulate(compiled(call(*shape, dtype=torch.bfloat16)), CORE).duration_ps * 1e-12
+    assert duration <= 1.5 * times * 2 * torch.Size(shape).numel() / DRAWN_BY_A_CORE
+
+
+def test_of_operands_larger_than_sbuf_as_many_tiles_stay_as_fit():
+    shape = (32, 64, 64, 64)
+    size = 2 * torch.Size(shape).numel()
+    moved = moved_bytes(compiled(backward(*shape, dtype=torch.bfloat16)))
+    everything, kept_bytes = 5 * size, 0.4 * CORE.sbuf_partitions * CORE.sbuf_bytes_per_partition
+    assert 3 * size < moved < everything - kept_bytes
+
+
+def test_scales_and_shifts_of_a_channel_are_one_instruction_for_each_tile():
+    program = compiled(forward(16, 64, 32, 32))
+    rows = program.instructions
+    whole = (rows["elements"] >= 1024) & (rows["engine"] != Engine.SYNC)
+    assert sorted(set(rows["opcode"][whole].tolist())) == sorted(
+        {int(Opcode.BN_STATS), int(Opcode.TENSOR_SCALAR)}
+    )
+    assert whole.sum() == 2 * 8  # statistics and the result of eight tiles
 
 
 def test_two_partitions_share_each_of_64_rows():

@@ -11,10 +11,12 @@ from neuron_tools import hardware
 from neuron_tools.compiler import compile_logical, compile_module
 from neuron_tools.compiler.codegen.pool_gradient import Pooling
 from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.records.program import Memory, Opcode
+from neuron_tools.records.program import DType, Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.frontends.signatures import describe_call
 
+DRAWN_BY_A_CORE = 272e9
+"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 TARGET = torch.ops.aten.max_pool2d_with_indices_backward.default
 
 
@@ -45,6 +47,27 @@ def test_it_is_within_one_and_a_half_times_of_its_memory_bound(shape):
     program = compile_module(graph, core)
     moved = sum(hbm_bytes(program)) + 4 * torch.Size(shape).numel()  # the image is an argument, too
     assert simulate(program, core).duration_ps * 1e-12 <= 1.5 * moved / core.hbm_bandwidth
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding"),
+    [((32, 64, 32, 32), 3, 2, 1), ((16, 64, 112, 112), 3, 2, 1), ((32, 64, 64, 64), 2, 2, 0)],
+)
+def test_in_bf16_it_takes_at_most_one_and_a_half_times_as_long_as_what_it_moves(
+    shape, kernel, stride, padding
+):
+    graph, core = module(shape, kernel, stride, padding, dtype=torch.bfloat16), hardware.get("trn1")
+    program = compile_module(graph, core)
+    assert simulate(program, core).duration_ps * 1e-12 <= 1.5 * sum(hbm_bytes(program)) / DRAWN_BY_A_CORE
+
+
+def test_places_of_a_plane_that_two_bytes_cannot_count_are_compared_as_they_are():
+    def narrowed(side):
+        program = compile_module(module((64, 2, side, side), 2, 2, 0), hardware.get("trn1"))
+        return (program.instructions["output_dtype"] == DType.U16).any()
+
+    assert narrowed(256)
+    assert not narrowed(258)
 
 
 def test_two_cores_share_images_or_channels():
