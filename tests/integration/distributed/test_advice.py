@@ -68,3 +68,16 @@ def test_the_planted_fault_is_found_first_with_its_gain(tmp_path, name, rule):
         assert first.evidence["rank"] == 1
         assert "Rank 1 comes late" in headline(faulty)
         assert job.stragglers == (1,)
+
+
+@pytest.mark.slow
+def test_too_few_microbatches_are_found_where_two_physical_cores_are_one(tmp_path, monkeypatch):
+    monkeypatch.delenv("NEURON_LOGICAL_NC_CONFIG")
+    fault = read_fault(FOLDER / "few_microbatches.py")
+    with neuron_tools.open_profile(captured(tmp_path, "faulty", fault.faulty)) as profile:
+        first, faulty_ns = advise(profile)[0], job_ns(profile)
+    with neuron_tools.open_profile(captured(tmp_path, "mended", fault.mended)) as profile:
+        mended_ns = job_ns(profile)
+        assert "pipeline_bubbles" not in [each.rule for each in advise(profile)]
+    assert (first.rule, first.place.line) == ("pipeline_bubbles", fault.line)
+    assert first.gain_ns == pytest.approx(faulty_ns - mended_ns, rel=TOLERANCE)

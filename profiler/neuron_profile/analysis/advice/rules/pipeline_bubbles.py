@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
@@ -17,6 +16,7 @@ from neuron_profile.analysis.rank_meetings import ABSENT, MESSAGES, RankMeetings
 from neuron_profile.analysis.whatif.executions import ProgramKey
 from neuron_profile.analysis.whatif.shorter import Shortening, shorter_share
 from neuron_profile.reports.quantities import percent
+from neuron_tools.arrays import Ints
 
 MINIMUM_SHARE = 0.05
 MINIMUM_EXCESS = 0.1
@@ -32,7 +32,7 @@ ORDER BY messages DESC, file, line LIMIT 1
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """Findings where ranks hand each other messages and would end a twentieth earlier otherwise.
+    """Findings where ranks hand each other messages and would need a twentieth less once the model is made.
 
     Uneven stages are played again from message to message, each with the mean of their work. With twice as
     many microbatches what the busiest stage waits is half as long, as a pipeline fills with its first one;
@@ -42,21 +42,28 @@ def find(context: Context) -> Iterator[Finding]:
     if not meetings.have_messages:
         return
     work = meetings.work_ns()
-    total_ns = int(meetings.end_ns.max()) - context.start_ns
-    yield from _uneven(context, meetings, work, total_ns)
-    yield from _few(context, meetings, work, total_ns)
+    made_ns = work[np.argmax(work > 0, axis=0), np.arange(work.shape[1])]  # most of it makes the model
+    yield from _uneven(context, meetings, work, made_ns)
+    yield from _few(context, meetings, work, made_ns)
 
 
-def _uneven(
-    context: Context, meetings: RankMeetings, work: npt.NDArray[np.int64], total_ns: int
-) -> Iterator[Finding]:
-    first = work[np.argmax(work > 0, axis=0), np.arange(work.shape[1])]  # most of it makes the model
-    by_stage = work.sum(axis=0) - first
+def _total_ns(context: Context, meetings: RankMeetings) -> int:
+    return int(meetings.end_ns.max()) - context.start_ns
+
+
+def _is_little(gain_ns: int, total_ns: int, made_ns: Ints) -> bool:
+    """Whether a gain is hardly one once the model is made, where a longer program spends its time."""
+    return gain_ns < MINIMUM_SHARE * (total_ns - int(made_ns.max()))
+
+
+def _uneven(context: Context, meetings: RankMeetings, work: Ints, made_ns: Ints) -> Iterator[Finding]:
+    total_ns = _total_ns(context, meetings)
+    by_stage = work.sum(axis=0) - made_ns
     busiest, mean_ns = int(np.argmax(by_stage)), float(by_stage.mean())
     even = np.rint(work * (mean_ns / np.maximum(by_stage, 1))).astype(np.int64)
-    even[np.argmax(work > 0, axis=0), np.arange(work.shape[1])] = first
+    even[np.argmax(work > 0, axis=0), np.arange(work.shape[1])] = made_ns
     gain_ns = meetings.gain_with(even)
-    if gain_ns < MINIMUM_SHARE * total_ns or by_stage[busiest] < (1 + MINIMUM_EXCESS) * mean_ns:
+    if _is_little(gain_ns, total_ns, made_ns) or by_stage[busiest] < (1 + MINIMUM_EXCESS) * mean_ns:
         return
     line = late_line(context.profile, meetings.processes, meetings.processes[busiest])
     excess = percent(by_stage[busiest] / mean_ns - 1)
@@ -74,14 +81,12 @@ def _uneven(
     )
 
 
-def _few(
-    context: Context, meetings: RankMeetings, work: npt.NDArray[np.int64], total_ns: int
-) -> Iterator[Finding]:
+def _few(context: Context, meetings: RankMeetings, work: Ints, made_ns: Ints) -> Iterator[Finding]:
+    total_ns = _total_ns(context, meetings)
     busiest = int(np.argmax(work.sum(axis=0)))
     waited_ns = int(_waited_ns(meetings, busiest)[1:].sum())
     device_ns = _device_ns(context, meetings.processes[busiest])
-    before_ns = int(work[np.argmax(work[:, busiest] > 0), busiest])  # most of it makes the model
-    host_ns = max(0, int(work[:, busiest].sum()) - before_ns - sum(device_ns.values()))
+    host_ns = max(0, int(work[:, busiest].sum() - made_ns[busiest]) - sum(device_ns.values()))
     rows = _rows(context, meetings)
     costs = {
         times: (times - 1) * host_ns + _longer_ns(context, device_ns, rows, times) for times in TIMES_AS_MANY
@@ -92,7 +97,7 @@ def _few(
         for times, cost_ns in costs.items()
     }
     times = max(gains, key=lambda each: gains[each])
-    if gains[times] < MINIMUM_SHARE * total_ns:
+    if _is_little(gains[times], total_ns, made_ns):
         return
     yield Finding(
         "pipeline_bubbles",
@@ -111,10 +116,10 @@ def _few(
     )
 
 
-def _waited_ns(meetings: RankMeetings, column: int) -> npt.NDArray[np.int64]:
+def _waited_ns(meetings: RankMeetings, column: int) -> Ints:
     """(meetings of a rank,) how long it waited for the other rank of each."""
     rows = meetings.ready_ns[:, column] != ABSENT
-    waited: npt.NDArray[np.int64] = meetings.start_ns[rows] - meetings.ready_ns[rows, column]
+    waited: Ints = meetings.start_ns[rows] - meetings.ready_ns[rows, column]
     return np.maximum(waited, 0)
 
 
