@@ -2,13 +2,15 @@
 
 The device of a process is idle between its first execution and its last where none runs. Where there are
 several training steps, the first warms up and does not count. A copy between host and device and a collective
-are what they are; the rest of the idle time belongs to what the leading thread's samples say.
+are what they are; the rest of the idle time belongs to what the leading thread's samples say. A sample stands
+for the time since the one before; what was seen just once in the whole profile, such as an import on the way
+out, explains no pause of the device but the one in which it was seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -124,8 +126,9 @@ class _Charge:
         return HostActivity(kind, detail, place.file, place.line, function, inside, workers_at, idle_ns)
 
 
-_Charges = defaultdict[tuple[str, str, str, int], _Charge]
-"""By kind, file, function and, where the lines of a function are several causes, line."""
+_Cause = tuple[str, str, str, int]
+"""Kind, file, function and, where the lines of a function are several causes, line."""
+_Charges = defaultdict[_Cause, _Charge]
 
 
 def find_host_idle(profile: Profile) -> HostIdle | None:
@@ -166,7 +169,7 @@ class _Process:
             return np.zeros(3, np.int64)
         idle = idle_spans(self._profile, self._process, window)
         calls = self._rows(_CALLS)
-        samples = self._rows(_LEADING)
+        samples = self._samples()
         for rows, spans in ((calls, idle), (samples, _without(idle, calls))):
             for row, idle_ns in _idle_of(rows, spans):
                 self._add(charges, row, idle_ns)
@@ -188,17 +191,34 @@ class _Process:
         rows: list[dict[str, Any]] = self._profile.query(query, [self._process]).to_pylist()
         return rows
 
-    def _add(self, charges: _Charges, row: dict[str, Any], idle_ns: int) -> None:
-        exact = SourceLine(row["file"], row["line"])
-        own = self._own.get(row["stack"]) or OwnLine(exact, "", False)
+    def _samples(self) -> list[dict[str, Any]]:
+        """Of the leading thread; the only one of a cause begins with the pause in which it was taken."""
+        whole = self._profile.whole
+        samples: list[dict[str, Any]] = whole.query(_LEADING, [self._process]).to_pylist()
+        seen = Counter(map(self._cause, samples))
+        _, ends = process_union(whole, _BUSY, self._process)
+        for row in samples:
+            if seen[self._cause(row)] == 1:
+                before = int(np.searchsorted(ends, row["end_ns"], side="right")) - 1
+                row["start_ns"] = max(row["start_ns"], int(ends[before]) if before >= 0 else 0)
+        return samples
+
+    def _own_line(self, row: dict[str, Any]) -> OwnLine:
+        return self._own.get(row["stack"]) or OwnLine(SourceLine(row["file"], row["line"]), "", False)
+
+    def _cause(self, row: dict[str, Any]) -> _Cause:
+        own = self._own_line(row)
         # A batch is loaded by several lines of one function: they are one cause.
         line = 0 if row["kind"] == "data_loading" else own.place.line
-        function = _WITHIN.sub("", own.function)
-        charge = charges[row["kind"], own.place.file, function, line]
+        return row["kind"], own.place.file, _WITHIN.sub("", own.function), line
+
+    def _add(self, charges: _Charges, row: dict[str, Any], idle_ns: int) -> None:
+        place = self._own_line(row).place
+        charge = charges[self._cause(row)]
         charge.idle_ns += idle_ns
         charge.details[row["detail"]] += idle_ns
-        charge.lines[own.place] += idle_ns
-        charge.library[exact] += idle_ns
+        charge.lines[place] += idle_ns
+        charge.library[SourceLine(row["file"], row["line"])] += idle_ns
 
     def _add_workers(
         self,
