@@ -12,7 +12,7 @@ from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Section
 from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.analysis.tensor_traffic import Tensor, TensorUser, find_tensors, find_users
+from neuron_profile.analysis.tensor_traffic import MOST, Tensor, TensorUser, find_tensors, find_users
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration
 from neuron_tools.profile.reader import Profile
@@ -64,7 +64,8 @@ def _draw(view: View) -> Any:
             "Tensors",
             HEADINGS,
             [_row(view, tensor, chosen) for tensor in tensors],
-            explains="Loaded: how often, in one execution. Choose a tensor for who reads and writes it.",
+            explains=(f"The {MOST} that are moved most. " if len(tensors) == MOST else "")
+            + "Loaded: how often, in one execution. Choose a tensor for who reads and writes it.",
         ),
     ]
 

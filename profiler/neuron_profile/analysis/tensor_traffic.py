@@ -9,7 +9,7 @@ from typing import Any
 
 from neuron_tools.profile.reader import Profile
 
-MOST = 500
+MOST = 150
 _TENSORS = f"""
 WITH moved AS (
     SELECT variable AS name,

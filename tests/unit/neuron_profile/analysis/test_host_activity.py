@@ -20,7 +20,8 @@ def idle(make_profile, tiny_tables):
         table = {
             "worker_idx": [0] * len(samples), "thread_idx": [0] * len(samples), "stack_frame_ids": stacks,
             "kind": kinds, "process_idx": [0] * len(samples), "is_leading": [True] * len(samples),
-            "start_ts": starts, "end_ts": ends, "duration_ns": [end - start for start, end in zip(starts, ends)],
+            "start_ts": starts, "end_ts": ends,
+            "duration_ns": [end - start for start, end in zip(starts, ends)],
         }  # fmt: skip
         events = {
             **tiny_tables["SystemProfileEvents"],
