@@ -141,6 +141,7 @@ class ExecutionTables:
         work = hierarchy.work_by_hlo(template, counts, dma_bytes)
         origins = origin.origins(program.framework, self._stacks)
         estimates = is_estimate(program.instructions, self._core)
+        kernel = kernel_columns(executable, self._stacks)
         tables = {
             "Instruction": instructions.instruction_table(
                 template,
@@ -149,10 +150,10 @@ class ExecutionTables:
                 estimates,
                 origins,
                 pools["Instruction"],
-                kernel_columns(executable, self._stacks),
+                kernel,
             ),
             "DmaPacketAggregated": transfers.dma_table(
-                template, layout, origins, pools["DmaPacketAggregated"]
+                template, layout, origins, pools["DmaPacketAggregated"], kernel
             ),
             "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
             "FrameworkInstruction": hierarchy.framework_table(

@@ -18,6 +18,7 @@ from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import TableTemplate
+from neuron_tools.capture.tables.ids import at
 from neuron_tools.capture.tables.origin import LINE_COLUMNS, LINE_NUMBER_COLUMNS
 from neuron_tools.records.executable import Executable
 from neuron_tools.records.kernel_source import KernelSource
@@ -71,16 +72,34 @@ def with_kernel(table: TableTemplate, kernel: KernelColumns | None, pools: TextP
     """Instruction rows with the kernel's lines instead of those of the framework operation."""
     if kernel is None:
         return table
-    known = kernel.stack >= 0
+    placed = with_kernel_lines(table, kernel, np.arange(table.rows), pools)
     places = [f"{file}:{line}" if file else None for file, line in zip(kernel.files, kernel.lines.tolist())]
-    texts = dict(table.texts)
-    for name, values in (("stack_frame_ids", kernel.leaves), ("source_file", kernel.files),
-                         ("nki_source_location", places)):  # fmt: skip
-        texts[name] = np.where(known, pools[name].codes(values)[kernel.stack], texts[name])
+    texts = dict(placed.texts)
+    location = pools["nki_source_location"].codes(places)[kernel.stack]
+    texts["nki_source_location"] = np.where(kernel.stack >= 0, location, texts["nki_source_location"])
     texts["kernel_instruction_name"] = pools["kernel_instruction_name"].codes(kernel.names)
-    numbers = dict(table.numbers)
-    numbers["source_line"] = np.where(known, kernel.lines[kernel.stack], numbers["source_line"])
-    return replace(table, texts=texts, numbers=numbers, own=dict.fromkeys(_LINE_COLUMNS, known))
+    return replace(placed, texts=texts)
+
+
+def with_kernel_lines(
+    table: TableTemplate, kernel: KernelColumns | None, instruction: Ints, pools: TextPools
+) -> TableTemplate:
+    """Rows with the kernel's lines instead of those of the framework operation.
+
+    Args:
+        instruction: (rows,) the instruction that each row belongs to, -1 = none.
+    """
+    if kernel is None:
+        return table
+    stack = at(kernel.stack.astype(np.int64), instruction)
+    known = stack >= 0
+    numbers, texts = dict(table.numbers), dict(table.texts)
+    numbers["source_line"] = np.where(known, kernel.lines[stack], numbers["source_line"])
+    for name, values in (("stack_frame_ids", kernel.leaves), ("source_file", kernel.files)):
+        if name in texts:
+            texts[name] = np.where(known, pools[name].codes(values)[stack], texts[name])
+    own = {name: known for name in _LINE_COLUMNS if name in texts or name in numbers}
+    return replace(table, texts=texts, numbers=numbers, own=own)
 
 
 def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapping[str, Any]]:

@@ -8,18 +8,25 @@ import numpy.typing as npt
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
+from neuron_tools.capture.tables.kernels import KernelColumns, with_kernel_lines
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, Origins
 from neuron_tools.capture.template import Template, memory_names, purpose_names, queue_kind_names
 from neuron_tools.records.program import Memory, Program
 
 
-def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: TextPools) -> TableTemplate:
-    """Relative DmaPacketAggregated rows of one executable."""
+def dma_table(
+    template: Template,
+    layout: IdLayout,
+    origins: Origins,
+    pools: TextPools,
+    kernel: KernelColumns | None = None,
+) -> TableTemplate:
+    """Relative DmaPacketAggregated rows of one executable; a kernel's have the lines that trigger them."""
     program, dmas = template.program, template.program.dmas
     count, kind = len(dmas), template.executable.kind
     owner = at(template.hlo_framework, dmas["hlo"])
     duration_ns = np.maximum(template.dmas.end_ns - template.dmas.start_ns, 1)
-    return TableTemplate(
+    table = TableTemplate(
         rows=count,
         numbers={
             "block_id": np.arange(count, dtype=np.int32),
@@ -47,6 +54,7 @@ def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: Tex
         },
         **origins.from_execution(kind, PLACE_COLUMNS, owner),
     )
+    return with_kernel_lines(table, kernel, template.dma_instruction, pools)
 
 
 def _texts(template: Template) -> dict[str, list[str]]:

@@ -76,6 +76,12 @@ def test_every_instruction_has_its_line_in_the_kernel(profile: Profile, folder: 
     assert {row["place"] for row in found} == {f"{folder / 'kernel.py'}:{number}" for number in lines}
 
 
+def test_a_transfer_has_the_line_of_the_kernel_that_triggers_it(profile: Profile, folder: Path):
+    found = rows(profile, "SELECT DISTINCT source_file AS file, source_line AS line FROM DmaPacketAggregated")
+    lines = {(row["file"], row["line"]) for row in found}
+    assert lines == {(str(folder / "kernel.py"), line(text)) for text in ("src=source[", "dst=out[")}
+
+
 def test_calls_are_listed_once_with_their_stacks(profile: Profile):
     calls = rows(profile, "SELECT * FROM KernelInstructions")
     assert len(calls) == ROWS * CALLS_PER_ROW
