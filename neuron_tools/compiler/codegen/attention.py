@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuron_tools.arrays import Ints
+from neuron_tools.compiler.codegen.attention_heads import AttentionHeads
 from neuron_tools.compiler.codegen.attention_residents import AttentionResidents
 from neuron_tools.compiler.codegen.attention_softmax import AttentionSoftmax
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, first_seen, iterations, shared_heads
@@ -30,7 +31,10 @@ from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 CHUNK_BANKS = 2
-"""PSUM banks that a chunk of scores takes; two chunks, turned weights and results share the eight."""
+"""PSUM banks that a chunk of scores takes; two chunks, turned weights and results share the eight.
+
+Weights of four bytes take as much room turned as their scores: a chunk is one bank then.
+"""
 SHARED_SHARE = 0.125
 """Part of SBUF that an operand may take which several heads share: it is loaded once for all of them."""
 QUERY_TILES = 8
@@ -42,7 +46,7 @@ def generate_attention(context: Context, group: Group) -> None:
     _Attention(context, group).generate()
 
 
-class _Attention(AttentionSoftmax, AttentionResidents):
+class _Attention(AttentionHeads, AttentionSoftmax, AttentionResidents):
     def __init__(self, context: Context, group: Group) -> None:
         assert group.attention is not None
         assert group.domain is not None
@@ -60,15 +64,17 @@ class _Attention(AttentionSoftmax, AttentionResidents):
             first.columns, first.depth, second.columns,
         )  # fmt: skip
         self._flops = first.flops + second.flops
-        self._chunk = min(CHUNK_BANKS * self._bank, -(-first.columns // self._tile) * self._tile)
+        self._dtype = chip_dtype(context.type_of(block.values.operands[0]).dtype)
+        banks = CHUNK_BANKS if self._dtype.byte_count <= DType.BF16.byte_count else 1
+        self._chunk = min(banks * self._bank, -(-first.columns // self._tile) * self._tile)
         self._at = iterations(self._shapes, self._tile, self._chunk, block.is_causal)
         self._chunks = int(self._at.chunk.max()) + 1
         self._selection = select(group, context.module, context.plan.views, group.domain)
-        self._dtype = chip_dtype(context.type_of(block.values.operands[0]).dtype)
         self._slots: dict[Key, Slot] = {}
         self._stores: list[tuple[int, Step]] = []
         self._used: list[tuple[Resident, Slot]] = []
         self._staying: dict[int, Slot] = {}
+        self._collected: dict[Key, Slot] = {}
 
     def generate(self) -> None:
         """Declare the loop and append it."""
@@ -163,17 +169,23 @@ class _Attention(AttentionSoftmax, AttentionResidents):
                                extra_buffers=1)  # fmt: skip
         found = self._in_sbuf(operand)
         if found is not None:
-            self._turned(found, slot, head, first, count)
+            self._turned(slot, lambda tile: self._tile_of(found, head, first, tile), count)
             return slot
-        self._fetch(operand, slot, count * self._shapes.depth, min(self._tile, self._shapes.depth))
+        if operand.method == "tensor":
+            self._turned(slot, self._rows_of_heads(operand, head, first, count), count)
+            return slot
+        partitions = min(self._tile, self._shapes.depth)
+        self._fetch(operand, slot, count * self._shapes.depth, partitions, min(operand.run, int(count.max())))
         return slot
 
-    def _fetch(self, operand: Operand, slot: Slot, elements: Ints, partitions: int) -> None:
+    def _fetch(self, operand: Operand, slot: Slot, elements: Ints, partitions: int, run: int) -> None:
+        """Load a block; `run` elements of it lie together, where DMA or nobody has to turn it."""
         location = self._context.location(operand.root)
         slot.tensor = location.tensor
         item = location.dtype.byte_count
+        run = 1 if operand.method == "tensor" else run
         transfer = Transfer(
-            self._context.load_queue(location), Memory.HBM, Memory.SBUF, elements * item, operand.run * item,
+            self._context.load_queue(location), Memory.HBM, Memory.SBUF, elements * item, run * item,
             partitions, location.purpose, location.dtype, location.tensor,
             transpose=operand.method == "dma",
         )  # fmt: skip
@@ -211,15 +223,17 @@ class _Attention(AttentionSoftmax, AttentionResidents):
         if found is not None:
             return self._values_in_sbuf(found)
         shapes = self._shapes
-        key = self._at.head // shapes.shared
+        together = self._values_together()
+        key = self._at.head // shapes.shared // together
         version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
         folds = -(-shapes.columns // self._tile)
         slot = self._loop.slot(
-            "values", folds * shapes.width * self._value.dtype.byte_count, self._value.dtype, version=version,
-            extra_buffers=1,
+            "values", folds * shapes.width * together * self._value.dtype.byte_count, self._value.dtype,
+            version=version, extra_buffers=1,
         )  # fmt: skip
-        count = np.full(len(version), shapes.columns * shapes.width, np.int64)
-        self._fetch(self._value, slot, count, min(self._tile, shapes.columns))
+        count = np.full(len(version), shapes.columns * shapes.width * together, np.int64)
+        run = min(self._value.run, shapes.width) * together
+        self._fetch(self._value, slot, count, min(self._tile, shapes.columns), run)
         return [slot] * -(-self._chunk // self._tile)
 
     # Operands from outside
@@ -288,8 +302,26 @@ class _Attention(AttentionSoftmax, AttentionResidents):
 
     def _store_statistics(self) -> None:
         for value, key in self._selection.stored.items():
-            if self._group.shapes[value] is Shape.ROW and key in self._slots:
+            if self._group.shapes[value] is not Shape.ROW or key not in self._slots:
+                continue
+            if key in self._collected:
+                self._store_turned(value, self._collected[key])
+            else:
                 self._save(value, self._slots[key], 1)
+
+    def _store_turned(self, value: int, collected: Slot) -> None:
+        """Rows of numbers, one for each tile of queries that was collected."""
+        turned, count, last = self._turned_statistics(collected)
+        location, at = self._context.locations[value], self._at
+        ends = np.flatnonzero(last)
+        rows = np.zeros(len(last), np.int64)
+        rows[ends] = np.diff(np.cumsum(np.where(at.last, at.rows, 0))[ends], prepend=0)
+        item = location.dtype.byte_count
+        transfer = Transfer(
+            self._context.store_queue(), Memory.SBUF, Memory.HBM, rows * item, int(at.rows.max()) * item,
+            count, location.store_purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._stores.append((value, self._loop.store(turned, transfer, active=last)))
 
     def _save(self, value: int, slot: Slot, width: int) -> None:
         location = self._context.locations[value]

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.compiler.codegen.attention_tiles import first_seen
+from neuron_tools.compiler.codegen.attention_tiles import first_seen, heads_together
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
-from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
 from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
@@ -152,12 +151,7 @@ class _AttentionGradient:
         return self._slot(name, columns * together, self._dtype, head // together * tiles + tile)
 
     def _heads_together(self, name: str, columns: int) -> int:
-        """How many heads' rows lie beside each other and make up what DMA moves well; 1 where they do not."""
-        value = self._operands[name]
-        factors = self._context.plan.views.layout(value).dims[-3]
-        beside = factors[-1][0] if factors and factors[-1][1] == columns else 1
-        wanted = -(-MINIMUM_RUN_BYTES // (columns * self._dtype.byte_count))
-        return next((count for count in range(wanted, beside + 1) if beside % count == 0), beside)
+        return heads_together(self._context, self._operands[name], columns)
 
     def _load(
         self,

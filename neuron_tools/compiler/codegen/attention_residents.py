@@ -20,7 +20,7 @@ from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType
 
 
 class AttentionResidents:
@@ -53,32 +53,6 @@ class AttentionResidents:
         self._loop.given(slot)
         self._used.append((resident, slot))
         return slot
-
-    def _turned(
-        self,
-        found: tuple[Resident, Heads],
-        slot: Slot,
-        head: Ints,
-        first: Ints | int,
-        count: Ints,
-    ) -> None:
-        """Fill a slot with `count` tokens' columns of a head, turned, from a first tile of tokens on."""
-        loop, depth, active = self._loop, self._shapes.depth, self._loop.first_of(slot.version)
-        tiles = -(-int(count.max()) // self._tile)
-        for start in range(0, depth, self._tile):
-            height = min(self._tile, depth - start)
-            psum = loop.slot("turning heads", tiles * self._tile * slot.dtype.byte_count, slot.dtype,
-                             memory=Memory.PSUM, version=slot.version)  # fmt: skip
-            for tile in range(tiles):
-                rows = np.clip(count - tile * self._tile, 0, self._tile)
-                raw, live = self._tile_of(found, head, first, tile), active & (rows > 0)
-                loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows, columns=height,
-                          active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
-                loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
-                          columns=height, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
-                          output_dtype=slot.dtype, accumulates=True)  # fmt: skip
-            loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(slot,), partitions=height,
-                      elements=count, active=active, accumulates=True, stage=0)  # fmt: skip
 
     def _values_in_sbuf(self, found: tuple[Resident, Heads]) -> list[Slot]:
         head = self._at.head // self._shapes.shared

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neuron_tools.compiler.codegen.attention_tiles import Iterations
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.engines import needs_port
 from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
@@ -20,6 +22,7 @@ class AttentionSoftmax:
     """Declares what stands between the two products of an attention block."""
 
     _at: Iterations
+    _context: Context
     _block: AttentionBlock
     _chunk: int
     _chunks: int
@@ -28,6 +31,14 @@ class AttentionSoftmax:
     _product: Slot
     _selection: Selection
     _slots: dict[Key, Slot]
+    _collected: dict[Key, Slot]
+
+    @property
+    def _collects_statistics(self) -> bool:
+        raise NotImplementedError
+
+    def _collected_statistics(self, dtype: DType) -> Slot:
+        raise NotImplementedError
 
     def _external(self, key: Key, external: External) -> None:
         raise NotImplementedError
@@ -152,14 +163,26 @@ class AttentionSoftmax:
         return micro.source.results == self._block.normalised.results
 
     def _row(self, micro: Micro) -> None:
-        """An operation on one number per query."""
+        """An operation on one number per query; tiles do not wait for what is only stored."""
+        is_stored = micro.writes in self._selection.stored.values()
+        collects = is_stored and self._collects_statistics
         slot = self._loop.slot("statistics", 4, DType.F32, version=self._at.tile)
+        if collects:
+            slot = self._collected[micro.writes] = self._collected_statistics(DType.F32)
         reads = [self._slots[key] for key in micro.reads if key in self._slots]
+        engine = self._spare_engine(micro) if is_stored else micro.engines[0]
         self._loop.step(
-            micro.engines[0], micro.opcode, reads=reads, writes=(slot,), partitions=self._at.rows, elements=1,
-            activation=micro.activation, active=self._at.last,
+            engine, micro.opcode, reads=reads, writes=(slot,),
+            partitions=self._at.rows, elements=1, activation=micro.activation, active=self._at.last,
+            accumulates=collects,
         )  # fmt: skip
         self._slots[micro.writes] = slot
+
+    def _spare_engine(self, micro: Micro) -> Engine:
+        """GpSimd, where it shares no port with the Vector engine, which all chunks of scores pass."""
+        core = self._context.core
+        waits = needs_port(core, Engine.VECTOR, micro.opcode, DType.F32)
+        return micro.engines[0] if waits else micro.engines[-1]
 
     def _instruction(self, micro: Micro, reads: Sequence[Slot], target: Slot) -> None:
         self._loop.step(

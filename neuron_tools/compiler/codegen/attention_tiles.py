@@ -8,6 +8,8 @@ import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
+from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import contiguous
 
 
@@ -75,6 +77,15 @@ def first_seen(contents: Ints) -> Bools:
     seen = np.zeros(len(contents), bool)
     seen[np.unique(contents, return_index=True)[1]] = True
     return seen
+
+
+def heads_together(context: Context, value: int, columns: int) -> int:
+    """How many heads' rows lie beside each other and make up what DMA moves well; 1 where they do not."""
+    factors = context.plan.views.layout(value).dims[-3]
+    beside = factors[-1][0] if factors and factors[-1][1] == columns else 1
+    item = chip_dtype(context.type_of(value).dtype).byte_count
+    wanted = -(-MINIMUM_RUN_BYTES // (columns * item))
+    return next((count for count in range(wanted, beside + 1) if beside % count == 0), beside)
 
 
 def shared_heads(context: Context, value: int, batch: int) -> int:

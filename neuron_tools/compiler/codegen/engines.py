@@ -96,7 +96,7 @@ def assign_engines(
     Passes over the columns come one after the other, so each has a budget, and loads, of its own.
     """
     holds = any(
-        Engine.VECTOR in micro.engines and _needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
+        Engine.VECTOR in micro.engines and needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
         for micro in micros
         if micro.shape is not Shape.ROW
     )
@@ -246,7 +246,7 @@ def _costs(
 
 
 @lru_cache(maxsize=1024)
-def _needs_port(core: NeuronCore, engine: Engine, opcode: Opcode, dtype: DType) -> bool:
+def needs_port(core: NeuronCore, engine: Engine, opcode: Opcode, dtype: DType) -> bool:
     """Whether an instruction on SBUF must have the port that Vector and GpSimd share."""
     rows = np.concatenate([_row(engine, opcode, 1, dtype, Memory.SBUF) for engine in (engine, *_SHARING)])
     return bool(shared_ports(rows, core)[0])

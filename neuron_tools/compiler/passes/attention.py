@@ -22,7 +22,7 @@ MAXIMUM_DEPTH = 256
 HIDDEN_BELOW = -1e4
 """A score of this or less is taken to be hidden: its exponential is 0 in any 16-bit type."""
 _MOVED = frozenset({"reshape", "convert", "broadcast_in_dim"})
-_HALF = frozenset({"bf16", "f16"})
+_FLOATS = frozenset({"bf16", "f16", "f32"})
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class AttentionBlock:
 
     Attributes:
         scores: The product of queries and keys.
-        body: What makes weights of the scores, in order; a causal select is left out.
+        body: What makes weights of the scores, in order, and what follows from the rows' statistics; a
+            causal select is left out.
         values: The product of weights and values.
         normalised: The division by the row sums, the last of the body.
         is_causal: Column j is hidden from row i where j > i.
@@ -74,11 +75,33 @@ class _Finder:
             return None
         inner = tuple(operation for operation in body if operation is not scores)
         hidden = next((operation for operation in inner if self._hides_the_future(operation)), None)
+        rows = self._of_rows(body)
+        replaced = (*body, *rows, values)
         if hidden is not None and self._is_first_use(hidden, inner):
             kept = _without(inner, hidden)
             scores = replace(scores, framework=_joined(scores, hidden))
-            return AttentionBlock(scores, kept, values, weights, True, (*body, values))
-        return AttentionBlock(scores, inner, values, weights, False, (*body, values))
+            return AttentionBlock(scores, (*kept, *rows), values, weights, True, replaced)
+        return AttentionBlock(scores, (*inner, *rows), values, weights, False, replaced)
+
+    def _of_rows(self, body: Sequence[Operation]) -> tuple[Operation, ...]:
+        """What follows from the rows' statistics alone, as the logarithms of the sums that training keeps."""
+        made = {
+            value for operation in body if operation.opcode == "reduce" for value in operation.results[:1]
+        }
+        made |= {
+            operation.results[0]
+            for operation in body
+            if operation.opcode in ("reshape", "convert") and operation.operands[0] in made
+        }
+        inside, found = {id(operation) for operation in body}, []
+        for operation in self._module.operations:
+            follows = operation.opcode in ELEMENTWISE | {"reshape", "convert"} and made.issuperset(
+                operation.operands
+            )
+            if follows and operation.operands and id(operation) not in inside:
+                found.append(operation)
+                made.add(operation.results[0])
+        return tuple(found)
 
     def _maker(self, value: int) -> Operation | None:
         """What makes a value, seen through reshapes and conversions."""
@@ -148,8 +171,8 @@ class _Finder:
         depth = math.prod(left.shape[axis] for axis in numbers.get("lhs_contracting_dimensions", ()))
         batching = numbers.get("lhs_batching_dimensions", ())
         return (
-            left.dtype in _HALF
-            and right.dtype in _HALF
+            left.dtype == right.dtype
+            and left.dtype in _FLOATS
             and depth <= MAXIMUM_DEPTH
             and batching == tuple(range(len(self._module.shape_of(scores.results[0])) - 2))
         )

@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
+import torch
 
+from neuron_tools import hardware
+from neuron_tools.compiler import compile_module
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations
+from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Memory, Opcode
+from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import (
     attention,
     compiled,
@@ -12,8 +17,11 @@ from tests.unit.compiler.modules import (
     tensor,
     tile_races,
 )
+from tests.unit.frontends.signatures import describe_call
 
 HEADS, ROWS, DEPTH = 2, 2048, 64
+DRAWN_BY_A_CORE = 272e9
+"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 IO_BYTES = HEADS * ROWS * DEPTH * 2
 
 
@@ -89,3 +97,40 @@ def test_a_mask_that_heads_share_is_loaded_once(rows):
     shared = next(i for i, item in enumerate(program.tensors) if item.shape == (1, rows, rows))
     assert loads["bytes"][loads["tensor"] == shared].sum() == rows * rows * 4
     assert tile_races(program) == 0
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("rows", [128, 512, 2048])
+def test_scores_of_four_bytes_never_leave_the_chip_either(rows, is_causal):
+    program = compiled(attention(HEADS, rows, rows, DEPTH, dtype="f32", causal=is_causal))
+    size = HEADS * rows * DEPTH * 4
+    assert not program.warnings
+    assert moved(program, Memory.SBUF, Memory.HBM) == size
+    assert moved(program, Memory.HBM, Memory.SBUF) == 3 * size
+    assert tile_races(program) == 0
+
+
+def training_forward(batch, heads, rows, dtype=torch.bfloat16):
+    """The forward of attention on heads that lie beside each other in tokens."""
+    target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
+    tokens = torch.empty((batch, rows, heads, DEPTH), dtype=dtype, device="meta").transpose(1, 2)
+    arguments = (tokens, tokens, tokens, None, 0.0, False, False)
+    return lower_operation(target.name(), describe_call(target, arguments, {}))
+
+
+def test_logarithms_of_sums_are_made_in_the_block_and_stored_as_rows():
+    batch, heads, rows = 4, 12, 128
+    program = compile_module(training_forward(batch, heads, rows), hardware.get("trn1"))
+    stored = program.dmas[program.dmas["destination_memory"] == Memory.HBM]
+    logarithms = stored[stored["descriptor_bytes"] == rows * 4]
+    assert int(stored["bytes"].sum()) == batch * heads * rows * (DEPTH * 2 + 4)
+    assert int(logarithms["bytes"].sum()) == batch * heads * rows * 4
+    assert not program.warnings
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.bfloat16, 4), (torch.float32, 3.5)])
+def test_heads_of_64_and_128_tokens_in_training_are_near_what_they_move(dtype, limit):
+    core = hardware.get("trn1")
+    program = compile_module(training_forward(16, 12, 128, dtype), core)
+    moved_bytes = 4 * 16 * 12 * 128 * DEPTH * dtype.itemsize
+    assert simulate(program, core).duration_ps * 1e-12 <= limit * moved_bytes / DRAWN_BY_A_CORE

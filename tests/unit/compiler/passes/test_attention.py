@@ -21,9 +21,13 @@ def test_weights_that_others_read_stay_in_memory():
     assert blocks(attention(returns_weights=True)) == ()
 
 
-def test_few_queries_and_wide_types_are_left_to_others():
+def test_few_queries_and_types_that_no_engine_multiplies_are_left_to_others():
     assert blocks(attention(rows=8)) == ()
-    assert blocks(attention(dtype="f32")) == ()
+    assert blocks(attention(dtype="f64")) == ()
+
+
+def test_elements_of_four_bytes_are_as_good_as_those_of_two():
+    assert len(blocks(attention(dtype="f32"))) == 1
 
 
 def test_a_mask_that_looks_into_the_past_is_not_causal():
