@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_tutorial_models import (
     prepare_bert_classifier,
+    prepare_bert_encoder,
     prepare_resnet,
     save_word_pieces,
 )
@@ -129,4 +130,5 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "hf_bert_single": prepare_sentiment,
     "bert_mrpc": prepare_bert_classifier,
     "resnet50": prepare_resnet,
+    "inf1_pipeline": prepare_bert_encoder,
 }

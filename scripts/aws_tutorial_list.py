@@ -27,6 +27,7 @@ class Tutorial:
         launch: What starts it.
         packages: What it imports besides PyTorch.
         target: The simulated device.
+        environment: Variables of the device's run.
         tolerance: How far figures may be apart, as a share; of an output's largest value.
     """
 
@@ -41,6 +42,7 @@ class Tutorial:
     launch: Sequence[str] = ()
     packages: Sequence[str] = ()
     target: str = "trn1"
+    environment: Mapping[str, str] = field(default_factory=dict)
     tolerance: float = 1e-4
 
 
@@ -110,7 +112,25 @@ _TRAINING: Mapping[str, Tutorial] = {
         packages=("datasets", "pandas", "transformers"),
     ),
 }
-_INFERENCE: Mapping[str, Tutorial] = {
+_INF1: Mapping[str, Tutorial] = {
+    "inf1_pipeline": Tutorial(
+        f"{INFERENCE}/pipeline_tutorial",
+        "neuroncore_pipeline_pytorch.ipynb",
+        outputs={
+            "neuron_pipeline_model(inputs['input_ids'], inputs['attention_mask'])": (
+                "model(inputs['input_ids'], inputs['attention_mask'])"
+            ),
+            "model_list[15](inputs['input_ids'], inputs['attention_mask'])": (
+                "model(inputs['input_ids'], inputs['attention_mask'])"
+            ),
+        },
+        edits={"range(100)": "range(2)", "range(30000)": "range(24)", "model_list*1500": "model_list*1"},
+        packages=("joblib", "transformers"),
+        target="inf1",
+        environment={"NEURON_RT_NUM_CORES": "16"},
+    ),
+}
+_INF2: Mapping[str, Tutorial] = {
     "bert_mrpc": Tutorial(
         f"{INFERENCE}/torch-neuronx",
         "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",
@@ -135,4 +155,4 @@ _INFERENCE: Mapping[str, Tutorial] = {
         target="inf2",
     ),
 }
-TUTORIALS: Mapping[str, Tutorial] = {**_TRAINING, **_INFERENCE}
+TUTORIALS: Mapping[str, Tutorial] = {**_TRAINING, **_INF2, **_INF1}

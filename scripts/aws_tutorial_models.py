@@ -35,6 +35,16 @@ def prepare_bert_classifier() -> None:
     BertForSequenceClassification(config).save_pretrained(folder)
 
 
+def prepare_bert_encoder() -> None:
+    """A BERT-base, in a folder named as on the hub."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = "bert-base-uncased"
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=save_word_pieces(folder))).save_pretrained(folder)
+
+
 def prepare_resnet() -> None:
     """Weights of ResNet-50 in the file that torchvision looks for first, a picture, and names of classes."""
     import torch

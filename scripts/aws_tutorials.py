@@ -39,6 +39,8 @@ SECONDS = 900
 PROFILE = "run.nprof"
 RANK = re.compile(r"\[\D*(\d+)\]:")
 """What `--tee` puts before each line of a rank."""
+RAISED = re.compile(r"(?:\[\D*\d+\]:)?[\w.]+(?:Error|Exception)\b")
+"""The line that says which error ended a program."""
 Figures = tuple[tuple[float, ...], ...]
 
 
@@ -195,6 +197,7 @@ def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.Complete
     path = [str(folder), *([str(own)] if own else []), os.environ.get("PYTHONPATH", ""), scripts]
     environment = {
         **os.environ,
+        **TUTORIALS[name].environment,
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "HF_HUB_OFFLINE": "1",
         "TORCH_HOME": str(folder / "torch_home"),
@@ -212,7 +215,7 @@ def _packages(name: str) -> Path | None:
 
 
 def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in ended.stderr.splitlines() if "Error" in line]
+    lines = [line for line in ended.stderr.splitlines() if RAISED.match(line)]
     return lines[0].strip() if lines else f"exit status {ended.returncode}"
 
 

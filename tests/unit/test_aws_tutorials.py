@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,3 +47,9 @@ def test_figures_pass_in_their_place_alone(figures: aws_tutorials.Figures, passe
 
 def test_nothing_printed_is_no_pass() -> None:
     assert not aws_tutorials.Outcome("mlp").passed
+
+
+def test_a_warning_that_names_an_error_is_not_what_ended_a_program() -> None:
+    lines = "dill.py:4: PicklingWarning: leads to RecursionError\n[default0]:ValueError: no such shape\n"
+    ended = subprocess.CompletedProcess([], 1, "", lines)
+    assert aws_tutorials._last_line(ended) == "[default0]:ValueError: no such shape"

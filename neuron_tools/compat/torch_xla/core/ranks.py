@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
 
 from neuron_tools.device.distributed.registration import register_alias
 
@@ -37,5 +38,6 @@ def has_others() -> bool:
     if xrt_world_size() == 1:
         return False
     if not dist.is_initialized():
-        dist.init_process_group(BACKEND, init_method="env://")
+        with _disable_current_modes():  # the first collective may stand in a model that is traced
+            dist.init_process_group(BACKEND, init_method="env://")
     return True
