@@ -23,13 +23,15 @@ from math import ceil
 from pathlib import Path
 
 import neuron_tools
+from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 
 FOLDER, PACKAGES = "NEURON_TOOLS_TORCHTITAN", "NEURON_TOOLS_TORCHTITAN_PACKAGES"
+EDITS = "torchtitan_edits"
 BF16, FP32 = 2, 4
 STEPS = 2
 ARGUMENTS = (
-    "--module", "llama3", "--training.local_batch_size", "1", "--training.steps", str(STEPS),
+    "--training.local_batch_size", "1", "--training.steps", str(STEPS),
     "--activation_checkpoint.mode", "full", "--dataloader.dataset", "c4_test",
     "--hf-assets-path", "./tests/assets/tokenizer", "--profiler.no-enable-profiling",
     "--metrics.no-enable-tensorboard", "--compile.no-enable",
@@ -58,12 +60,14 @@ class Layout:
 
     Attributes:
         config: TorchTitan's name of it.
+        module: Where TorchTitan finds that name: its own, or `torchtitan_edits` beside this script.
         key_width: Of all heads of keys together.
         sharded: Ranks that share each parameter.
         tensor: Ranks that share each product.
     """
 
     config: str
+    module: str
     width: int
     hidden: int
     key_width: int
@@ -141,8 +145,9 @@ class Layout:
 LAYOUTS = {
     each.config: each
     for each in (
-        Layout("llama3_debugmodel", 256, 768, 256, 6, 2_048, 2_048, sharded=4, tensor=2),
-        Layout("llama3_70b", 8_192, 28_672, 1_024, 80, 128_256, 8_192, sharded=128, tensor=8),
+        Layout("llama3_debugmodel", "llama3", 256, 768, 256, 6, 2_048, 2_048, sharded=4, tensor=2),
+        Layout("llama3_70b", "llama3", 8_192, 28_672, 1_024, 80, 128_256, 8_192, sharded=128, tensor=8),
+        Layout("llama3_405b_bf16", EDITS, 16_384, 53_248, 1_024, 126, 128_256, 8_192, sharded=128, tensor=8),
     )
 }
 
@@ -153,21 +158,30 @@ def missing() -> str:
     return "" if folder and Path(folder, "torchtitan/train.py").is_file() else f"{FOLDER} names no checkout"
 
 
+class TrainingError(NeuronToolsError):
+    """TorchTitan's train.py, or its capture, failed."""
+
+
 def capture(layout: Layout, profile: Path) -> None:
     """Train as rank 0 of the layout.
 
     Raises:
-        subprocess.CalledProcessError: It failed.
+        TrainingError: It failed.
     """
     options = ["--world-size", str(layout.ranks), "--run-ranks", "0", "--values", "skip"]
     options += ["--host-clock", "fixed", "--target", "trn2.48xlarge", "-o", str(profile)]
     training = [sys.executable, "-m", "torchtitan.train", *ARGUMENTS, "--config", layout.config]
-    training += ["--parallelism.tensor_parallel_degree", str(layout.tensor)]
+    training += ["--module", layout.module, "--parallelism.tensor_parallel_degree", str(layout.tensor)]
     training += ["--dump_folder", str(profile.parent / "outputs")]
     folder = os.environ[FOLDER]
-    path = os.pathsep.join(filter(None, (folder, os.environ.get(PACKAGES), os.environ.get("PYTHONPATH"))))
+    own = os.environ.get("PYTHONPATH")
+    folders = (folder, os.environ.get(PACKAGES), own, str(Path(__file__).parent))
+    path = os.pathsep.join(filter(None, folders))
     command = [sys.executable, "-m", "neuron_profile.cli", "capture", *options, "--", *training]
-    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, check=True)
+    status = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}).returncode
+    if status:
+        message = f"{layout.config} was not trained (exit status {status}): its last lines above say why"
+        raise TrainingError(f"{message}; {FOLDER} and {PACKAGES} must fit the installed PyTorch.")
 
 
 def differences(layout: Layout, profile: Profile) -> list[str]:
@@ -205,12 +219,19 @@ def main() -> int:
     if unknown := [name for name in names if name not in LAYOUTS]:
         print(f"Error: there is no layout {unknown[0]}; choose from {', '.join(LAYOUTS)}.", file=sys.stderr)
         return 2
-    failed = False
-    for name in names:
-        wrong = check(LAYOUTS[name])
-        print("\n".join([f"{name}: {'differs' if wrong else 'as the closed form'}", *wrong]))
-        failed |= bool(wrong)
-    return int(failed)
+    try:
+        results = [tell(name) for name in names]
+    except TrainingError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return int(not all(results))
+
+
+def tell(name: str) -> bool:
+    """Print how a layout compares with the closed form; whether it is the same."""
+    wrong = check(LAYOUTS[name])
+    print("\n".join([f"{name}: {'differs' if wrong else 'as the closed form'}", *wrong]), flush=True)
+    return not wrong
 
 
 if __name__ == "__main__":

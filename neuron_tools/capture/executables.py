@@ -19,6 +19,7 @@ from neuron_tools.records.executable import Executable, save
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
+    from neuron_tools.frontends.executables import SharedCode
     from neuron_tools.records.program import Program
     from neuron_tools.records.simulation import Simulation
 
@@ -50,6 +51,7 @@ class ExecutableStore:
         self._compilation = Compilation(core, self._warn_of_disk)
         self._lock = threading.RLock()
         self._graphs: dict[Hashable, Executable | None] = {}
+        self._shared: dict[Hashable, Executable] = {}
         self._operations: dict[Hashable, tuple[int, int, int]] = {}
         self._fusion = EagerFusion(
             lambda module_factory, name: self._make(module_factory, name, "fused"),
@@ -84,12 +86,16 @@ class ExecutableStore:
         return executable.number, executable.duration_ns, flags | _flags(executable)
 
     def executable_for(
-        self, module_factory: Callable[[], hlo.Module], key: Hashable, name: str
+        self,
+        module_factory: Callable[[], hlo.Module],
+        key: Hashable,
+        name: str,
+        shared: SharedCode | None = None,
     ) -> tuple[int, int]:
-        """Executable number and duration in ns of a compiled graph; made once per key."""
+        """Executable number and duration in ns of a compiled graph; made once per key, its code once."""
         with self._lock:
             if key not in self._graphs:
-                self._graphs[key] = self._make(module_factory, name, "graph")
+                self._graphs[key] = self._graph(module_factory, name, shared)
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
 
@@ -131,6 +137,28 @@ class ExecutableStore:
                     )
             made = [self._graphs[key, number] for number in range(len(programs))]
         return [(each.number, each.duration_ns) if each else UNTIMED[:2] for each in made]
+
+    def _graph(
+        self, module_factory: Callable[[], hlo.Module], name: str, shared: SharedCode | None
+    ) -> Executable | None:
+        """Compile a graph, or take the code that another module's executable of it has."""
+        first = self._shared.get(shared.key) if shared else None
+        if shared and first and (moved := self._moved(first, shared)):
+            return moved
+        made = self._make(module_factory, name, "graph")
+        if shared and made:
+            self._shared.setdefault(shared.key, made)
+        return made
+
+    def _moved(self, first: Executable, shared: SharedCode) -> Executable | None:
+        """The executable of the module that runs the code now; None where its operations are others."""
+        from neuron_tools.records.program import with_framework
+
+        started_ns = time.perf_counter_ns()
+        program = with_framework(first.program, tuple(shared.framework()))
+        if program is None:
+            return None
+        return self._numbered(program, first.simulation, first.name, first.kind, started_ns)
 
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
         return self._guarded(lambda: self._compile(module_factory, name, kind), name)

@@ -17,6 +17,7 @@ from neuron_tools.neff.files import write_whole
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
+    from neuron_tools.frontends.executables import SharedCode
     from neuron_tools.records.program import Program
 
 VARIABLE = "NEURON_EXTRACT_GRAPHS_ONLY"
@@ -41,9 +42,14 @@ class ExtractedGraphs(ExecutableStore):
         return UNTIMED
 
     def executable_for(
-        self, module_factory: Callable[[], hlo.Module], key: Hashable, name: str
+        self,
+        module_factory: Callable[[], hlo.Module],
+        key: Hashable,
+        name: str,
+        shared: SharedCode | None = None,
     ) -> tuple[int, int]:
-        """Keep a graph that the cache has not."""
+        """Keep a graph that the cache has not; one that several modules run is kept once."""
+        key = shared.key if shared else key
         with self._lock:
             if key not in self._graphs:
                 self._graphs[key] = None

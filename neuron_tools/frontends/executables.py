@@ -7,17 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from neuron_tools.compiler.hlo import Module
-from neuron_tools.records.program import Program
+from neuron_tools.records.program import FrameworkOperation, Program
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCode:
+    """What executables of one graph have in common when several modules run it: all but where it stands.
+
+    Attributes:
+        key: Stands for the graph and its sizes in this process.
+        framework: Makes the framework rows of the module that runs it now, one for each of the first one's.
+    """
+
+    key: Hashable
+    framework: Callable[[], Sequence[FrameworkOperation]]
 
 
 class ExecutableProvider(Protocol):
     """Compiles and times modules, once per key."""
 
     def executable_for(
-        self, module_factory: Callable[[], Module], key: Hashable, name: str
+        self, module_factory: Callable[[], Module], key: Hashable, name: str, shared: SharedCode | None = None
     ) -> tuple[int, int]:
         """Executable number and device time in ns.
 
@@ -25,6 +39,7 @@ class ExecutableProvider(Protocol):
             module_factory: Makes the module; called only when `key` is new.
             key: Stands for the module in this process.
             name: What to call it.
+            shared: What it has in common with others: these are compiled and simulated once.
         """
 
     def executable_of(self, program: Program, key: Hashable, *, eager: bool = False) -> tuple[int, int]:

@@ -425,3 +425,21 @@ def joined_cores(programs: Sequence[Program]) -> Program:
     if not others:
         return first
     return replace(first, physical_cores=2, second=None if others[0] is first else others[0])
+
+
+def with_framework(program: Program, framework: tuple[FrameworkOperation, ...]) -> Program | None:
+    """The same code for another module that runs it.
+
+    Args:
+        program: Compiled for the first module.
+        framework: Of the other module: the same operations, in the same order.
+
+    Returns:
+        The Program with these rows; None where it has others than the operations named.
+    """
+    if [row.name for row in program.framework] != [row.name for row in framework]:
+        return None
+    second = program.second and with_framework(program.second, framework)
+    if program.second and second is None:
+        return None
+    return replace(program, framework=framework, second=second)

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 import torchtitan_layouts
 from torchtitan_layouts import Exchange, Layout
 
-SMALL = Layout("small", 8, 16, 4, 2, 10, 4, sharded=4, tensor=2)
+SMALL = Layout("small", "llama3", 8, 16, 4, 2, 10, 4, sharded=4, tensor=2)
 """On a rank: q, o 4 x 8 and 8 x 4; k, v 2 x 8; w1, w3 8 x 8; w2 8 x 8; two norms of 8; 5 of 10 words."""
 
 
@@ -48,3 +48,15 @@ def test_a_layout_that_does_not_exist_is_one_sentence(monkeypatch, capsys) -> No
     assert capsys.readouterr().err.startswith(
         "Error: there is no layout llama9; choose from llama3_debugmodel"
     )
+
+
+def test_a_training_that_fails_is_one_sentence(monkeypatch, capsys, tmp_path) -> None:
+    package = tmp_path / "torchtitan"
+    package.mkdir()
+    (package / "train.py").write_text("raise SystemExit(3)")
+    monkeypatch.setenv(torchtitan_layouts.FOLDER, str(tmp_path))
+    monkeypatch.setattr(torchtitan_layouts.sys, "argv", ["torchtitan_layouts.py", "llama3_debugmodel"])
+    assert torchtitan_layouts.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Error: llama3_debugmodel was not trained (exit status ")
+    assert torchtitan_layouts.PACKAGES in line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -56,6 +57,26 @@ class PublishedRecording:
             self._waiting.append(executable)
             return
         host_driver.define(executable.number, partial(usage_of, executable, self._recording.core))
+
+
+class Usages:
+    """What executions add to the driver's counters: worked out once for executables that share their code."""
+
+    def __init__(self, core: NeuronCore) -> None:
+        self._core = core
+        self._known: dict[int, tuple[weakref.ref[Executable], ExecutableUsage]] = {}
+
+    def of(self, executable: Executable) -> ExecutableUsage:
+        """The usage of one execution."""
+        simulation = executable.simulation
+        if id(simulation) in self._known:
+            reference, usage = self._known[id(simulation)]
+            first = reference()
+            if first is not None and first.simulation is simulation:
+                return usage
+        usage = usage_of(executable, self._core)
+        self._known[id(simulation)] = weakref.ref(executable), usage
+        return usage
 
 
 def usage_of(executable: Executable, core: NeuronCore) -> ExecutableUsage:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from neuron_tools.capture.module_calls import ModuleCalls
-from neuron_tools.capture.runtimes.published import usage_of
+from neuron_tools.capture.runtimes.published import Usages
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.tensor_names import TensorNames
 from neuron_tools.capture.untraced import untraced
@@ -139,9 +139,10 @@ class TorchRuntime:
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:
         """Let the simulated driver's counters tell what the profile will."""
         torch_driver.begin_session(recording.options.target, profile, recording.options.lnc)
+        usages = Usages(recording.core)
 
         def define(executable: Executable) -> None:
-            torch_driver.define(executable.number, partial(usage_of, executable, recording.core))
+            torch_driver.define(executable.number, partial(usages.of, executable))
 
         recording.store.on_executable.append(define)
 

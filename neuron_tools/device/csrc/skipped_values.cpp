@@ -46,6 +46,29 @@ void for_each_tensor(const c10::IValue& value, Function function) {
   }
 }
 
+// How many elements the broadcast tensors in the arguments that end `stack` have together.
+int64_t broadcast_elements(const OperatorInfo& info, const Stack& stack) {
+  c10::SmallVector<int64_t, 8> sizes;  // innermost first
+  for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
+    for_each_tensor(*value, [&](const at::Tensor& tensor) {
+      if (!is_on_device(tensor)) {
+        return;
+      }
+      const auto rank = static_cast<size_t>(tensor.dim());
+      sizes.resize(std::max(sizes.size(), rank), 1);
+      for (size_t dimension = 0; dimension < rank; ++dimension) {
+        const int64_t size = tensor.size(static_cast<int64_t>(rank - 1 - dimension));
+        sizes[dimension] = sizes[dimension] == 1 ? size : sizes[dimension];
+      }
+    });
+  }
+  int64_t elements = 1;
+  for (const int64_t size : sizes) {
+    elements *= size;
+  }
+  return elements;
+}
+
 struct Reservation {
   void* address;
   size_t bytes;
@@ -248,7 +271,9 @@ bool may_skip(const OperatorInfo& info, const Stack& stack) {
   for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
     for_each_tensor(*value, [&](const at::Tensor& tensor) { any |= skips_values_of(tensor); });
   }
-  return any;
+  // A mask of places is large where they are few: places of rows against places of columns.
+  const bool pointwise = !any && info.handle.hasTag(at::Tag::pointwise);
+  return any || (pointwise && broadcast_elements(info, stack) > kComputedIntegers);
 }
 
 int device_of_arguments(const OperatorInfo& info, const Stack& stack) {

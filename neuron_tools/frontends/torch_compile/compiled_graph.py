@@ -15,10 +15,11 @@ from torch.fx.graph import _BoxedCodeGen
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.device import native
 from neuron_tools.frontends import executables
-from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph
+from neuron_tools.frontends.torch_compile.graph_lowering import framework_rows, lower_graph
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
 from neuron_tools.frontends.torch_hooks.modules import current_path
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.records.program import FrameworkOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class CompiledGraph:
     """What AOTAutograd calls; takes its arguments in a list that it empties.
 
     One graph may serve several modules (the blocks of a model) and, with symbolic sizes, several shapes: each
-    pair gets an executable of its own.
+    pair gets an executable of its own. Those of one shape have the same code, which is compiled once.
     """
 
     def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: deque[str]) -> None:
@@ -93,11 +94,12 @@ class CompiledGraph:
             return None
         root = self._caller()
         example = [_stored(argument) for argument in args]
-        key: Hashable = (id(self), root.path, tuple(example) if self._dynamic else ())
+        sizes: Hashable = (id(self), tuple(example) if self._dynamic else ())
+        shared = executables.SharedCode(sizes, lambda: self._framework(root))
         native.pause_clock()
         try:
             executable, duration_ns = provider.executable_for(
-                lambda: self.lower(example, root), key, self._description.name
+                lambda: self.lower(example, root), (sizes, root.path), self._description.name, shared
             )
         except BaseException:
             native.resume_clock()
@@ -120,6 +122,9 @@ class CompiledGraph:
             parameter_kinds=description.parameter_kinds,
             parameter_names=description.parameter_names,
         )
+
+    def _framework(self, root: ModuleRoot) -> list[FrameworkOperation]:
+        return framework_rows(self._graph, root, self._description.backward)
 
     def _caller(self) -> ModuleRoot:
         """The module that runs this graph now; a backward run undoes the last forward run.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -50,12 +49,23 @@ def lower_graph(
         named in `warnings`. A result that is a view is its base, which stays in memory; results that are
         parameters, or views of them, are left out: they do not move.
     """
-    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    calls = _operators(graph)
     rows = {node: row for row, node in enumerate(calls)}
-    row_of = describe or partial(framework_operation, root=root or ModuleRoot(), backward=backward)
-    framework = [row_of(node) for node in calls]
+    framework = [describe(node) for node in calls] if describe else framework_rows(graph, root, backward)
     call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
     return run_clean(lower, lambda builder: _Walker(call, builder, bases=True).walk(), framework, name)
+
+
+def framework_rows(graph: fx.Graph, root: ModuleRoot | None, backward: bool) -> list[FrameworkOperation]:
+    """The framework rows of a graph's module, from what Dynamo and AOTAutograd noted on its calls.
+
+    Args:
+        graph: As in `lower_graph`.
+        root: What module paths are relative to.
+        backward: Whether it is a backward graph.
+    """
+    place = root or ModuleRoot()
+    return [framework_operation(node, place, backward) for node in _operators(graph)]
 
 
 def unlowered_calls(graph: fx.Graph, arguments: Sequence[Any]) -> set[fx.Node]:
@@ -65,7 +75,7 @@ def unlowered_calls(graph: fx.Graph, arguments: Sequence[Any]) -> set[fx.Node]:
         graph: As in `lower_graph`.
         arguments: Likewise.
     """
-    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    calls = _operators(graph)
     module = lower_graph(graph, arguments, "graph")
     return {
         calls[row]
@@ -86,7 +96,7 @@ def graph_text(graph: fx.Graph, arguments: Sequence[Any]) -> PortableModule:
         The text; its `results` are for each output of the graph, flattened, the position among `main`'s
         results, or -1 where the output is a parameter, empty or no tensor.
     """
-    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    calls = _operators(graph)
     call = _GraphCall(graph, {node: row for row, node in enumerate(calls)}, arguments, (), ())
     return run_clean(_to_text, call)
 
@@ -202,6 +212,10 @@ def _flat(structure: Any) -> list[Any]:
     """Leaves of a structure; None is one of them."""
     leaves: list[Any] = pytree.tree_leaves(structure, is_leaf=lambda leaf: leaf is None)
     return leaves
+
+
+def _operators(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
 
 
 def _is_operator(node: fx.Node) -> bool:

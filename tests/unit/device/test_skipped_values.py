@@ -23,6 +23,10 @@ assert y.sum().item() == 0.0 and y[:2, :2].cpu().tolist() == [[0.0, 0.0], [0.0, 
 numbers = torch.arange(6, device=device).view(2, 3)
 assert (numbers * 2 + 1).cpu().tolist() == [[1, 3, 5], [7, 9, 11]]
 assert numbers[numbers > 3].cpu().tolist() == [4, 5]
+places = torch.arange(1 << 18, device=device)
+seen = places[:, None] >= places[None, :]
+assert seen.shape == (1 << 18, 1 << 18) and seen.dtype == torch.bool, "64 GiB: computed it would not fit"
+assert (places[:4, None] >= places[None, :2]).tolist() == [[True, False], *[[True, True]] * 3]
 
 x = torch.empty(4, 8, device=device)
 assert x.transpose(0, 1).add_(1).data_ptr() == x.data_ptr()

@@ -45,10 +45,12 @@ class Provider:
 
     def __init__(self):
         self.modules = {}
+        self.shared = {}
 
-    def executable_for(self, module_factory, key, name):
+    def executable_for(self, module_factory, key, name, shared=None):
         if key not in self.modules:
             self.modules[key] = module_factory()
+            self.shared.setdefault(shared.key, []).append((self.modules[key], shared.framework()))
         return list(self.modules).index(key) + 1, 1000
 
     def named(self, word):
@@ -152,6 +154,23 @@ def test_a_graph_break_gives_each_block_its_own_path(provider):
     train(Model(break_between=True))
     paths = {row.module_path for module in provider.named("Block") for row in module.framework}
     assert {"Model.blocks.0.norm", "Model.blocks.1.norm"} <= paths
+
+
+def test_modules_that_call_one_function_share_its_code_and_not_their_places(provider):
+    @torch.compile(backend="neuron", fullgraph=True)
+    def activate(value):
+        return torch.tanh(value) * 2
+
+    class Activation(nn.Module):
+        def forward(self, value):
+            return activate(value)
+
+    nn.Sequential(Activation(), Activation())(torch.randn(3, 8, requires_grad=True)).sum().backward()
+    assert [len(uses) for uses in provider.shared.values()] == [2, 2]  # forward and backward
+    for uses in provider.shared.values():
+        assert all(tuple(framework) == tuple(module.framework) for module, framework in uses)
+        paths = {row.module_path for _, framework in uses for row in framework}
+        assert paths == {"Sequential.0", "Sequential.1"}
 
 
 def test_other_sizes_of_a_dynamic_graph_are_lowered_once_each(provider):

@@ -1,0 +1,19 @@
+"""Configurations of TorchTitan that cannot train here as they are, changed: a module for `--module`.
+
+`llama3_405b` asks for float8, which TorchTitan refuses on all but CUDA devices of SM89 or later, and for
+asynchronous tensor parallelism, which it takes with the compiler alone. Model, sizes and layout are its own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def llama3_405b_bf16() -> Any:
+    """`llama3_405b` without its float8 converter and without asynchronous tensor parallelism."""
+    llama = import_module("torchtitan.models.llama3")
+    config = import_module("torchtitan.models.llama3.config_registry").llama3_405b()
+    config.model_spec = llama.model_registry("405B")
+    config.parallelism.enable_async_tensor_parallel = False
+    return config
