@@ -144,6 +144,22 @@ def source_work(profile: Profile, file: str) -> dict[int, LineWork]:
     return dict(work)
 
 
+def opening_line(times: Mapping[int, float], work: Mapping[int, LineWork]) -> int:
+    """The line of a file to begin with; 0 where none has a cost.
+
+    It is the one that is charged most, unless nothing of it ran but what it launches: then that of the file
+    that keeps the engines busy for longest, as in a kernel.
+
+    Args:
+        times: Device time in ns by line.
+        work: What each line made the device do.
+    """
+    costliest = max(times, key=lambda line: times[line], default=0)
+    busiest = max(work, key=lambda line: work[line].busy_ns, default=0)
+    launches = costliest not in work or not work[costliest].instructions
+    return busiest if launches and busiest and work[busiest].instructions else costliest
+
+
 @analysis(LINE_WORK, "Reading what the line became")
 def line_work(profile: Profile, file: str, line: str) -> LineDetail:
     """HLO operations of a line by falling time, and its instructions in order of time."""

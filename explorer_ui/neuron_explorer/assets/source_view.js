@@ -77,14 +77,7 @@
     top.append(head);
     table.append(top, body);
     place.replaceChildren(table);
-    let hot = line;
-    if (!hot) {
-      let most = 0;
-      for (const [number, , time, , , , , , isHost] of data.lines) {
-        if (time > most && !isHost) [most, hot] = [time, number];
-      }
-    }
-    choose(hot, { scroll: true });
+    choose(data.opened, { scroll: true });
     if (!line) for (const old of table.querySelectorAll("tr.chosen")) old.classList.remove("chosen");
     return window.dash_clientside.no_update;
   }

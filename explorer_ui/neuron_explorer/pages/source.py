@@ -16,12 +16,7 @@ from neuron_explorer.parts.quantities import Cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Need, Section, section
-from neuron_explorer.source_costs import (
-    SOURCE_FILES,
-    SOURCE_WORK,
-    LineWork,
-    source_text,
-)
+from neuron_explorer.source_costs import SOURCE_FILES, SOURCE_WORK, LineWork, opening_line, source_text
 from neuron_explorer.theme import ENGINE_COLOURS, engine_colour
 from neuron_profile.analysis.hotspots import Hotspots, LineCost
 from neuron_profile.analysis.overview import Overview
@@ -123,7 +118,8 @@ def _hot_lines(view: View, overview: Overview) -> Any:
     return table_card("Costliest lines", ("Line", "Share", "Time"), rows) if rows else None
 
 
-def _file_needs(view: View) -> Sequence[Need]:
+def file_needs(view: View) -> Sequence[Need]:
+    """What the lines of the file in the address and their costs wait for."""
     return [(results.OVERVIEW,), (SOURCE_WORK, view.address.get("file"))]
 
 
@@ -168,7 +164,7 @@ def line_times(hotspots: Hotspots, file: str) -> dict[int, float]:
     return {row.place.line: row.cost.device_ns for row in here}
 
 
-FILE = Section("source/text", _file_needs, _draw_file)
+FILE = Section("source/text", file_needs, _draw_file)
 
 
 def _legend() -> Any:
@@ -188,18 +184,21 @@ def file_data(
     """The lines to show as the browser builds them: compact, at most so many, around a line.
 
     Returns:
-        `first`, `last`: numbers of the first and last line; `lines`: of each its text, time in ns, shown
-        time, instructions, shown bytes, bytes, parts `[colour, percent, name]` of busy time by engine, and
-        whether the time is the host's, as nothing of the line ran on the device.
+        `first`, `last`: numbers of the first and last line; `opened`: the line to begin with; `lines`: of
+        each its text, time in ns, shown time, instructions, shown bytes, bytes, parts `[colour, percent,
+        name]` of busy time by engine, and whether the time is the host's, as nothing of the line ran on the
+        device.
     """
     count = max([len(texts), *work, *times], default=0)
     numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *times})
-    shown = _window(texts, numbers, line or max(times, key=lambda number: times[number], default=1))
+    opened = line or opening_line(times, work)
+    shown = _window(texts, numbers, opened or 1)
     costliest = max(times.values(), default=0.0) or 1.0
     lines = [_line(number, texts, work.get(number), times.get(number, 0.0)) for number in shown]
     return {
         "first": shown[0] if shown else 0,
         "last": shown[-1] if shown else 0,
+        "opened": opened,
         "costliest": round(costliest),
         "lines": lines,
     }

@@ -10,9 +10,11 @@ from dash import html
 
 from neuron_explorer import results
 from neuron_explorer.page import View
+from neuron_explorer.pages.source import file_needs, line_times
 from neuron_explorer.pages.source_detail import DETAIL, asked_line
 from neuron_explorer.parts.states import empty_state
-from neuron_explorer.sections import section
+from neuron_explorer.sections import Section, section
+from neuron_explorer.source_costs import SOURCE_WORK, opening_line
 from neuron_explorer.workspace.headline import HEADLINE
 
 
@@ -48,13 +50,24 @@ def _compiled(view: View) -> Any:
 
 @section("compiled/costliest", results.OVERVIEW)
 def COSTLIEST(view: View) -> Any:
-    """What the line that is charged most became."""
+    """What the line with which Source begins became, in the file that is charged most."""
     lines = view.result(results.OVERVIEW).hotspots.lines
     if not lines:
         return empty_state("No line is chosen.", "Choose one in Source: here stands what it became.")
-    place = lines[0].place
-    parameters = {**view.address.parameters, "file": place.file, "line": str(place.line)}
-    return DETAIL.show(replace(view, address=replace(view.address, parameters=parameters)))
+    return OPENED.show(_with(view, file=lines[0].place.file))
+
+
+def _opened(view: View) -> Any:
+    file = view.address.get("file")
+    times = line_times(view.result(results.OVERVIEW).hotspots, file)
+    return DETAIL.show(_with(view, line=str(opening_line(times, view.result(SOURCE_WORK, file)))))
+
+
+OPENED = Section("compiled/opened", file_needs, _opened)
+
+
+def _with(view: View, **parameters: str) -> View:
+    return replace(view, address=replace(view.address, parameters={**view.address.parameters, **parameters}))
 
 
 def _details(view: View) -> Any:

@@ -48,9 +48,11 @@ export const STYLES = `
 .nt-chip:hover { background: var(--nt-heading); }
 .nt-chip i { width: 10px; height: 10px; border-radius: 2px; box-shadow: inset 0 0 0 1px rgb(0 0 0 / .25); }
 @container (max-width: 1250px) { .nt-status { display: none; } }
-@container (max-width: 1000px) { .nt-chip { padding: 0 4px; gap: 4px; } .nt-bar > .nt-button:last-child { margin-left: auto; } }
+@container (max-width: 1250px) { .nt-bar > .nt-button:last-child { margin-left: auto; } }
+@container (max-width: 1000px) { .nt-chip { padding: 0 4px; gap: 4px; } }
 @container (max-width: 900px) { .nt-search:not(:focus-within) .nt-button { display: none; } }
-@container (max-width: 820px) { .nt .nt-chips:not(.named) .nt-chip { font-size: 0; gap: 0; } .nt-chips.named { max-width: 250px; } }
+@container (max-width: 1120px) { .nt .nt-chips:not(.named) .nt-chip { font-size: 0; gap: 0; } }
+@container (max-width: 820px) { .nt-chips.named { max-width: 250px; } }
 .nt-legend:has(.named) { min-width: 0; }
 .nt-chips.named { overflow-x: auto; scrollbar-width: thin; min-width: 0; }
 .nt-chip[aria-pressed="false"] { color: var(--nt-muted); text-decoration: line-through; }
