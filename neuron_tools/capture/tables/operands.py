@@ -15,11 +15,14 @@ _STATIONARY = (Opcode.MATMUL, Opcode.LDWEIGHTS, Opcode.TRANSPOSE)
 
 def operand_texts(program: Program) -> list[str]:
     """`Instruction.operands` of each row; equal rows are formatted once."""
-    if not len(program.instructions):
-        return []
-    distinct, where = np.unique(program.instructions[_FIELDS], return_inverse=True)
-    texts = [_text(row) for row in distinct]
-    return [texts[index] for index in where]
+    table = program.instructions
+    packed = np.empty(len(table), [(name, table.dtype[name]) for name in _FIELDS])
+    for name in _FIELDS:
+        packed[name] = table[name]
+    places: dict[bytes, int] = {}  # np.unique compares records one by one: 40 times as slow
+    where = [places.setdefault(row, len(places)) for row in packed.view(f"V{packed.itemsize}").tolist()]
+    texts = [_text(row) for row in np.frombuffer(b"".join(places), packed.dtype)]
+    return [texts[place] for place in where]
 
 
 def _text(row: np.void) -> str:
