@@ -12,24 +12,16 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.compiler.codegen.attention_tiles import Iterations, Shapes, heads_together
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.attention_parts import AttentionParts
+from neuron_tools.compiler.codegen.attention_tiles import heads_together
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
-from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 
-class AttentionHeads:
+class AttentionHeads(AttentionParts):
     """Declares the steps that load rows of heads and turn them."""
 
-    _context: Context
-    _shapes: Shapes
-    _at: Iterations
-    _loop: TileLoop
-    _tile: int
-    _bank: int
-    _chunk: int
     _value: Operand
     _turns_on_chip = False
 

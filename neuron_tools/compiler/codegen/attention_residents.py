@@ -10,31 +10,22 @@ import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import latest
-from neuron_tools.compiler.codegen.attention_tiles import Iterations, Shapes
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.attention_parts import AttentionParts
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residency import may_stay, settle
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.row_order import Heads, attention_operands, heads_result
 from neuron_tools.compiler.codegen.slot import Slot
-from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import DType
 
 
-class AttentionResidents:
+class AttentionResidents(AttentionParts):
     """Finds what of an attention block is in SBUF, and declares the steps that use it there."""
 
-    _context: Context
     _group: Group
     _block: AttentionBlock
-    _shapes: Shapes
-    _at: Iterations
-    _loop: TileLoop
-    _tile: int
-    _bank: int
-    _chunk: int
     _used: list[tuple[Resident, Slot]]
 
     def _in_sbuf(self, operand: Operand) -> tuple[Resident, Heads] | None:

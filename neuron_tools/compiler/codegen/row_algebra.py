@@ -2,7 +2,7 @@
 
 However many of them follow one another, they are one scale and one shift. A weighted sum of two tensors that
 is scaled and shifted takes two instructions: one tensor gets its scale and the whole shift, the other its
-scale while it is added.
+scale while it is added or, in either order as everywhere in a selection, subtracted.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _replace(
     engines = (Engine.VECTOR,) if weights else (Engine.VECTOR, Engine.GPSIMD)
     added = Micro(
         opcode, engines, [other, moved.writes, *(key for _, key in weights)], micro.writes, Shape.FULL,
-        micro.source, scalar_operations=(*(name for name, _ in weights), "add"),
+        micro.source, scalar_operations=(*(name for name, _ in weights), total.scalar_operations[-1]),
     )  # fmt: skip
     for made in (*chain, *weighing, moved):
         selection.value_of.setdefault(made.writes, micro.source.results[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -41,6 +42,9 @@ class GraphDescription:
     parameter_kinds: Sequence[str]
 
 
+_numbers = itertools.count()
+
+
 class CompiledGraph:
     """What AOTAutograd calls; takes its arguments in a list that it empties.
 
@@ -49,6 +53,7 @@ class CompiledGraph:
     """
 
     def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: deque[str]) -> None:
+        self._number = next(_numbers)  # a graph may go, and another one come to lie where it was
         self._boxed_call = True  # AOTAutograd looks for it, also on the wrapper that Dynamo puts around this
         self._description = description
         self._callers = callers
@@ -94,7 +99,7 @@ class CompiledGraph:
             return None
         root = self._caller()
         example = [_stored(argument) for argument in args]
-        sizes: Hashable = (id(self), tuple(example) if self._dynamic else ())
+        sizes: Hashable = (self._number, tuple(example) if self._dynamic else ())
         shared = executables.SharedCode(sizes, lambda: self._framework(root))
         native.pause_clock()
         try:

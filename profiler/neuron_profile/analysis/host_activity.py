@@ -193,6 +193,9 @@ class _Process:
 
     def _samples(self) -> list[dict[str, Any]]:
         """Of the leading thread; the only one of a cause begins with the pause in which it was taken."""
+        return self._profile.whole.kept(("leading samples", self._process), self._read_samples)
+
+    def _read_samples(self) -> list[dict[str, Any]]:
         whole = self._profile.whole
         samples: list[dict[str, Any]] = whole.query(_LEADING, [self._process]).to_pylist()
         seen = Counter(map(self._cause, samples))

@@ -96,7 +96,9 @@ def whole(found):
 
 def test_a_scaled_and_shifted_sum_of_two_tensors_takes_two_instructions():
     found = selection(*gradient()[:1], *gradient()[3:])
+    before = computed(found.micros, NUMBERS)["y"]
     compose_sums(found, temporaries())
+    assert abs(computed(found.micros, NUMBERS)["y"]) == abs(before)  # either is subtracted from the other
     assert whole(found) == [Opcode.TENSOR_SCALAR, Opcode.SCALAR_TENSOR_TENSOR]
     moved, added = (one for one in found.micros if one.shape is Shape.FULL)
     assert moved.reads[0] == "x"
