@@ -25,6 +25,7 @@ try:
     from llvmlite.binding import get_host_cpu_features
     from numba.core import cgutils, types
     from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.runtime.nrt import rtsys
     from numba.extending import intrinsic, is_jitted
 except ModuleNotFoundError as error:
     raise NeuronToolsError(
@@ -84,8 +85,13 @@ class KeptCode(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for one signature: the wheel's, else what this machine keeps, else None."""
-        return self._load_shipped(sig, target_context) or super().load_overload(sig, target_context)
+        """The code for one signature: the wheel's, else what this machine keeps, else None.
+
+        numba would first get everything ready with which it compiles, SciPy's linear algebra included: longer
+        than most of what we compile then runs. Code that is made calls nothing of that beside the runtime.
+        """
+        rtsys.initialize(target_context)
+        return self._load_shipped(sig, target_context) or self._load_overload(sig, target_context)
 
     def _load_shipped(self, sig: Any, target_context: Any) -> Any:
         folder = SHIPPED_CODE / str(self._py_func.__module__)
@@ -93,7 +99,6 @@ class KeptCode(FunctionCache):
             return None
         locator = self._impl.locator
         shipped = IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
-        target_context.refresh()
         signature, (system, *_), code = self._index_key(sig, target_context.codegen())
         data = shipped.load((signature, (system, *SHIPPED_CPU), code))
         return None if data is None else self._impl.rebuild(target_context, data)

@@ -1,5 +1,7 @@
 import errno
 import fcntl
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -48,6 +50,22 @@ def test_the_code_for_each_signature_is_kept(total, tmp_path):
     again = compiled(total)
     assert (again(np.arange(4)), again(np.arange(4) + 0.5)) == (6, 8.0)
     assert sum(again.stats.cache_hits.values()) == 2
+
+
+def test_kept_code_runs_without_what_compiles(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import sys
+import numpy as np
+from neuron_tools.compiled import compiled
+{SOURCE.replace("def total", "@compiled" + chr(10) + "def total")}
+assert total(np.arange(4)) == 6
+print("scipy.linalg" in sys.modules or "numba.np.linalg" in sys.modules)
+assert total(np.arange(4) + 0.5) == 8.0  # another signature is still compiled, and kept
+""")
+    runs = [subprocess.run([sys.executable, program], capture_output=True, text=True) for _ in range(3)]
+    assert [run.stderr for run in runs] == [""] * 3
+    assert [run.stdout.strip() for run in runs[1:]] == ["False", "False"]
 
 
 def test_a_signature_that_is_named_is_compiled_at_once_and_no_other(total):

@@ -21,6 +21,7 @@ KEPT_RANGES = 4
 TABLES = {"framework": ("FrameworkInstruction", "id", "framework_name"),
           "hlo": ("HloInstruction", "raw_hlo_id", "hlo_name")}  # fmt: skip
 """Levels that time is charged to: table, its id, its name."""
+_NAME = pa.dictionary(pa.int32(), pa.string())
 _SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
 
 
@@ -46,11 +47,8 @@ class Operations:
     @classmethod
     def of(cls, profile: Profile, level: str) -> Operations:
         """Read those of a profile."""
-        table, key, name = TABLES[level]
-        rows = profile.query(f"SELECT {key} AS id, coalesce({name}, '') AS name FROM \"{table}\"")
-        ids = rows["id"].fill_null(NOTHING).to_numpy().astype(np.int64)
+        ids, names = _ids_and_names(profile, *TABLES[level])
         order = np.argsort(ids, kind="stable")
-        names = rows["name"].combine_chunks().dictionary_encode()
         mixtures = _mixtures(ids[order], profile.query(_SHARES)) if level == "framework" else (NONE, [])
         return cls(level, ids[order], order, names, *mixtures)
 
@@ -59,6 +57,21 @@ class Operations:
         if self.level == "hlo":
             return _found(self.ids, tier.hlo)
         return _looked_up(self.mixed, tier.hlo, len(self.ids), _found(self.ids, tier.owner))
+
+
+def _ids_and_names(profile: Profile, table: str, key: str, name: str) -> tuple[Ints, pa.DictionaryArray]:
+    """The id and the name of each row of a table, as they are stored: there a name is a number already."""
+    ids, names = [NONE], [pa.array([], _NAME)]
+    for batch in profile.stored_batches(table, (key, name)):
+        ids.append(batch[key].fill_null(NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
+        named = batch[name] if name in batch.schema.names else pa.nulls(len(batch), _NAME)
+        names.append(named.cast(_NAME) if not named.null_count else _named(named))
+    return np.concatenate(ids), pa.chunked_array(names, _NAME).combine_chunks()
+
+
+def _named(names: pa.Array) -> pa.DictionaryArray:
+    """Names with "" for those that are missing."""
+    return names.cast(pa.string()).fill_null("").dictionary_encode().cast(_NAME)
 
 
 def _mixtures(ids: Ints, shares: pa.Table) -> tuple[Ints, list[tuple[Ints, Floats]]]:
