@@ -63,9 +63,9 @@ def _ids_and_names(profile: Profile, table: str, key: str, name: str) -> tuple[I
     """The id and the name of each row of a table, as they are stored: there a name is a number already."""
     ids, names = [NONE], [pa.array([], _NAME)]
     for batch in profile.stored_batches(table, (key, name)):
-        ids.append(batch[key].fill_null(NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
+        ids.append(batch[key].to_numpy().astype(np.int64))
         named = batch[name] if name in batch.schema.names else pa.nulls(len(batch), _NAME)
-        names.append(named.cast(_NAME) if not named.null_count else _named(named))
+        names.append(_named(named) if named.null_count else named.cast(_NAME))
     return np.concatenate(ids), pa.chunked_array(names, _NAME).combine_chunks()
 
 
