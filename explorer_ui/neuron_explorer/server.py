@@ -78,14 +78,17 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
     with ProfileLibrary(paths) as library, bind(place.port, place.address) as listener:
         access = access_to(place, listener.getsockname()[1])
         sharing = Sharing(place.is_read_only, access.users is not None)
-        server = make_guarded_server(library, access, SharedStore(sharing), sharing=sharing)
+        analyses = Analyses(library)
+        server = make_guarded_server(
+            library, access, SharedStore(sharing), sharing=sharing, analyses=analyses
+        )
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         url = start_address(library, access)
         click.echo(f"{_what(library)} at {url}")
         click.echo("Press Ctrl-C to stop.")
         if open_browser and access.users is None and _has_display():
             webbrowser.open(access.opening_url(url))
-        with warmed_up(library):
+        with warmed_up(library, analyses):
             wsgi_server(server, listener).serve_forever()
 
 
@@ -137,14 +140,16 @@ def make_guarded_server(
     store: UserStore | None = None,
     root: str = "",
     sharing: Sharing = NOT_SHARED,
+    analyses: Analyses | None = None,
 ) -> Flask:
     """The web server of a library, answering only to requests that `access` allows.
 
     Args:
         root: What a proxy puts before the paths of pages: "/proxy/3001".
         sharing: How several people use it.
+        analyses: Where results are kept; its own if None.
     """
-    site = Site(library, Analyses(library), Tasks(), store or UserStore(), root, sharing)
+    site = Site(library, analyses or Analyses(library), Tasks(), store or UserStore(), root, sharing)
     app = make_app(site)
     server: Flask = app.server
     downloads.register(server, site)

@@ -10,7 +10,11 @@ from threading import Event, Thread
 
 import numpy as np
 
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
 from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.steps import opening_ns
+from neuron_explorer.timeline.page import with_margin
 from neuron_explorer.timeline.routes import prepare
 from neuron_tools.errors import NeuronToolsError
 
@@ -18,13 +22,13 @@ MODULES = ("duckdb", "orjson", "pyarrow.compute")
 
 
 @contextmanager
-def warmed_up(library: ProfileLibrary) -> Iterator[Thread]:
+def warmed_up(library: ProfileLibrary, analyses: Analyses) -> Iterator[Thread]:
     """Load modules and compiled kernels, and read the profile where the library has one alone, in a thread.
 
     On the way out what has begun is waited for: a process that ends within a query crashes.
     """
     ending = Event()
-    thread = Thread(target=_load, args=(library, ending), name="warm-up", daemon=True)
+    thread = Thread(target=_load, args=(library, analyses, ending), name="warm-up", daemon=True)
     thread.start()
     try:
         yield thread
@@ -33,9 +37,9 @@ def warmed_up(library: ProfileLibrary) -> Iterator[Thread]:
         thread.join()
 
 
-def _load(library: ProfileLibrary, ending: Event) -> None:
+def _load(library: ProfileLibrary, analyses: Analyses, ending: Event) -> None:
     modules = [partial(import_module, module) for module in MODULES]
-    steps: list[Callable[[], object]] = [*modules, _lay_nothing_out, partial(_read_alone, library)]
+    steps: list[Callable[[], object]] = [*modules, _lay_nothing_out, partial(_read_alone, library, analyses)]
     for step in steps:
         if ending.is_set():
             return
@@ -52,7 +56,8 @@ def _lay_nothing_out() -> None:
     pieces_of(OrderedSpans.of([Spans(nothing, nothing)]), nothing)
 
 
-def _read_alone(library: ProfileLibrary) -> None:
+def _read_alone(library: ProfileLibrary, analyses: Analyses) -> None:
     entries = library.entries()
     if len(entries) == 1:
-        prepare(library.get(entries[0].id))
+        opening = opening_ns(Address(profile=entries[0].id), analyses)
+        prepare(library.get(entries[0].id), opening and with_margin(*opening))

@@ -44,13 +44,16 @@ class ChargedTiles:
         key = (profile, track.process_idx, track.core_idx or 0)
         return self._kept.of(key, lambda: _charged(profile, key[1:]))[track.level]
 
-    def prepare(self, profile: Profile) -> None:
-        """Read what every range of the first core's tracks needs."""
+    def prepare(self, profile: Profile, tiles: TileRange | None, origin_ns: int) -> None:
+        """Read what every range of the first core's tracks needs, and what they have in some tiles."""
         tracks = profile.tracks()
         first = next((track for track in tracks if is_charged(track)), None)
         for place, track in enumerate(tracks):
             if first and is_charged(track) and track.core_idx == first.core_idx:
-                self.of(profile, place).prepare()
+                charged = self.of(profile, place)
+                charged.prepare()
+                if tiles is not None:
+                    charged.between(tiles.start_ns + origin_ns, tiles.end_ns + origin_ns)
 
     def tiles(
         self,

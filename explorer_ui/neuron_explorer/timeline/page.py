@@ -81,8 +81,14 @@ def _with_device_work(view: View) -> Address:
     opening = None if address.get(SCOPE) == WHOLE else opening_ns(address, view.analyses)
     if address.start_ns is not None or opening is None:
         return address
-    margin = max(1, (opening[1] - opening[0]) // MARGIN_PARTS)
-    return replace(address, start_ns=max(0, opening[0] - margin), end_ns=opening[1] + margin)
+    begin_ns, end_ns = with_margin(*opening)
+    return replace(address, start_ns=begin_ns, end_ns=end_ns)
+
+
+def with_margin(begin_ns: int, end_ns: int) -> tuple[int, int]:
+    """A range with a little of what lies on either side of it."""
+    margin = max(1, (end_ns - begin_ns) // MARGIN_PARTS)
+    return max(0, begin_ns - margin), end_ns + margin
 
 
 def timeline_state(address: Address) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log2
 
 from neuron_tools.errors import NeuronToolsError
 
@@ -27,6 +28,14 @@ class TileRange:
     level: int
     first: int
     count: int
+
+    @classmethod
+    def around(cls, begin_ns: int, end_ns: int, pixels: int) -> TileRange:
+        """The tiles that a timeline so many pixels wide asks for: the rule of `tile.ts`."""
+        ns_per_pixel = (end_ns - begin_ns) / pixels
+        level = round(log2(ns_per_pixel)) if ns_per_pixel > 1 else FINEST_LEVEL
+        first, last = begin_ns // BUCKETS >> level, -(-end_ns // (BUCKETS << level))
+        return cls(level, first, max(1, last - first))
 
     @property
     def bucket_ns(self) -> int:

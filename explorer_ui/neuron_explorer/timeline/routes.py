@@ -18,7 +18,7 @@ from neuron_explorer.timeline.deltas import span_deltas
 from neuron_explorer.timeline.dependencies import dependency_chain
 from neuron_explorer.timeline.lit_spans import LitSpans
 from neuron_explorer.timeline.operation_engines import operation_engines
-from neuron_explorer.timeline.parameters import FARTHEST_NS, MOST_TRACKS, Parameters
+from neuron_explorer.timeline.parameters import FARTHEST_NS, MOST_TRACKS, Parameters, TileRange
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
 from neuron_explorer.timeline.span_groups import SpanGroups, group_names
@@ -33,6 +33,8 @@ from neuron_tools.profile.timeline.track import Track
 ARROW = "application/vnd.apache.arrow.stream"
 MOST_ROWS = 1 << 48
 MOST_HITS = 2000
+FEW_PIXELS = 1024
+"""Width of a small timeline: what it asks for holds what a wider one asks for."""
 
 
 class Library(Protocol):
@@ -73,9 +75,14 @@ def register(server: Flask, library: Library) -> None:
     server.register_blueprint(data)
 
 
-def prepare(profile: Profile) -> None:
-    """Read what the first request for the operations of a profile needs."""
-    _CHARGED.prepare(profile)
+def prepare(profile: Profile, range_ns: tuple[int, int] | None) -> None:
+    """Read what the first request for the operations of a profile needs.
+
+    Args:
+        range_ns: What the timeline opens with, if that is known.
+    """
+    tiles = range_ns and TileRange.around(*range_ns, FEW_PIXELS)
+    _CHARGED.prepare(profile, tiles, origin_ns(profile))
 
 
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:

@@ -64,3 +64,15 @@ def test_empty_ranges_are_refused():
     assert Parameters({"start": "5", "end": "9"}).time_range(100) == (105, 109)
     with pytest.raises(ParameterError):
         Parameters({"start": "5", "end": "5"}).time_range(0)
+
+
+def test_the_tiles_of_a_range_are_those_that_the_engine_asks_for():
+    assert TileRange.around(2_355_600_000, 2_357_940_000, 1300) == TileRange(11, 1123, 2)
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**10), st.integers(1024, 8000))
+def test_a_narrow_timeline_asks_for_all_that_a_wide_one_does(begin_ns, length_ns, pixels):
+    narrow = TileRange.around(begin_ns, begin_ns + length_ns, 1024)
+    wide = TileRange.around(begin_ns, begin_ns + length_ns, pixels)
+    assert narrow.start_ns <= wide.start_ns <= begin_ns
+    assert begin_ns + length_ns <= wide.end_ns <= narrow.end_ns
