@@ -24,6 +24,7 @@ import absent_modules
 import large_draws
 import numpy as np
 import pytest
+from public_places import place_of
 
 COLLECTED, CASES, RESULTS, MEMORY, SECONDS = (
     f"PUBLIC_KERNELS_{name}" for name in ("COLLECTED", "CASES", "RESULTS", "MEMORY_GIB", "SECONDS")
@@ -113,6 +114,11 @@ def _may_pass_rounded(error: BaseException) -> bool:
     return type(error).__name__ == ("InferenceException" if lacks_memory else "ValidationException")
 
 
+def _lacks_resources(error: BaseException) -> bool:
+    """Whether a case took more time or memory than it may."""
+    return isinstance(error, (NotFinishedError, MemoryError)) or "llocate" in str(error)
+
+
 def _let_go(error: BaseException | None) -> None:
     """Give back the arrays that a failed run's frames hold."""
     while error is not None:
@@ -142,6 +148,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = (yield).get_result()  # type: ignore[misc]  # pluggy sends the outcome
     if report.when == "call" or report.outcome != "passed":
         message = "" if call.excinfo is None else f"{call.excinfo.type.__name__}: {call.excinfo.value}"
+        if call.excinfo is not None and _lacks_resources(call.excinfo.value):
+            message = f"{message.splitlines()[0]} {place_of(call.excinfo.value)}"
         _write({"case": item.nodeid, "outcome": _outcome(report, message),
                 "seconds": item.stash.get(_TOOK, 0.0), "message": message[:_MESSAGE_CHARACTERS],
                 "precise": item.stash.get(_ROUNDED, os.environ.get(PRECISE, "1"))})  # fmt: skip

@@ -141,7 +141,7 @@ def _find(spelling: object) -> DType | None:
         held = np.dtype(spelling)  # type: ignore[call-overload]  # any spelling; NumPy refuses others
     except TypeError:
         return None
-    return _BY_NAME.get(held.names[0] if held.names else held.name)
+    return _BY_NAME.get(held.name)
 
 
 def as_dtype(spelling: object) -> DType:

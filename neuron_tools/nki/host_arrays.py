@@ -1,33 +1,44 @@
 """NumPy arrays of NKI's element types on the host: the packed MX types, and conversions between all of them.
 
-Four values of an MX type make one element of its packed type. NumPy has no such type, so an array of one
-has a record type of the same size, whose first field has the packed type's name: it can be seen as bytes or
-integers (`view`), but not converted by NumPy itself, which would take the bits for a number.
+Four values of an MX type make one element of its packed type, which is a NumPy type of its own: an array
+of one can be seen as bytes or integers (`view`), but not converted by NumPy itself, which would take the
+bits for a number.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 
 from neuron_tools.arrays import Array
 from neuron_tools.nki.conversion import as_element
-from neuron_tools.nki.dtypes import ALL, DType, as_dtype, find_dtype
+from neuron_tools.nki.dtypes import DType, as_dtype, find_dtype
+from neuron_tools.nki.packed_types import registered
+
+
+def _element(name: str) -> type[np.generic]:
+    """The class of a packed type's elements; NumPy calls the type as the class."""
+    made = type(name, (np.generic,), {"__module__": __name__, "__doc__": "Four neighbours of an MX type."})
+    return cast("type[np.generic]", made)
+
+
+float8_e4m3fn_x4 = _element("float8_e4m3fn_x4")
+float8_e5m2_x4 = _element("float8_e5m2_x4")
+float4_e2m1fn_x4 = _element("float4_e2m1fn_x4")
+
+PACKED = {
+    element.__name__: registered(element, as_dtype(element.__name__).dtype)
+    for element in (float8_e4m3fn_x4, float8_e5m2_x4, float4_e2m1fn_x4)
+}
+"""NumPy types of the packed types, by name."""
+np.sctypeDict.update(PACKED)  # type: ignore[arg-type]  # NumPy takes whatever it can read as a type
 
 
 def host_dtype(dtype: DType) -> np.dtype[Any]:
-    """The NumPy type of arrays of an element type; a record of two views of the same bytes where packed."""
-    if dtype.packed == 1:
-        return dtype.dtype
-    formats: list[Any] = [dtype.dtype, (np.uint8, dtype.itemsize)]
-    return np.dtype({"names": [str(dtype), "bytes"], "formats": formats, "offsets": [0, 0]})
-
-
-PACKED = {str(dtype): host_dtype(dtype) for dtype in ALL if dtype.packed > 1}
-"""NumPy types of the packed types, by name."""
-np.sctypeDict.update(PACKED)  # type: ignore[arg-type]  # types of records: NumPy takes whatever it can read as a type
+    """The NumPy type of arrays of an element type."""
+    return PACKED.get(str(dtype), dtype.dtype)
 
 
 def unpack(array: Array, dtype: DType) -> Array:

@@ -82,6 +82,15 @@ class TensorBase(TileArithmetic):
         return self
 
     @property
+    def base_tensor(self: Own) -> Own:
+        """The whole tensor that it is a view of; itself where it shows all of that in order, as any type."""
+        backing = self.backing
+        whole = self.size * self.itemsize == backing.lines * backing.pitch_bytes
+        if whole and self.offset == 0 and self.is_contiguous():
+            return self
+        return self.placed(backing.shape, backing.strides, 0, backing.dtype)
+
+    @property
     def array(self) -> npt.NDArray[Any]:
         """Its elements: a NumPy view of the storage (a copy for indirect accesses).
 

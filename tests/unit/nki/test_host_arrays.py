@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -36,3 +39,27 @@ def test_every_type_has_a_storage() -> None:
 def test_numpy_knows_packed_types_by_name(packed: DType) -> None:
     assert np.dtype(packed) == host_dtype(packed)
     assert np.zeros((2, 3), packed).dtype == host_dtype(packed)
+
+
+@pytest.mark.parametrize("name", sorted(PACKED))
+def test_packed_type_is_called_by_its_name(name: str) -> None:
+    packed = static_cast(np.ones((2, 8), np.float32), name)
+    assert str(packed.dtype) == name
+    assert {str(made.dtype) for made in (packed.T.copy(), np.stack([packed]), np.zeros(3, name))} == {name}
+
+
+def test_packed_arrays_are_compared_by_their_bits() -> None:
+    packed = static_cast(np.array([[1.0, 2.0, 3.0, 4.0] * 2], np.float32), float8_e4m3fn_x4)
+    other = static_cast(np.array([[1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 6.0]], np.float32), float8_e4m3fn_x4)
+    assert np.array_equal(packed, packed.copy())
+    assert (packed == other).tolist() == [[True, False]]
+    assert (packed != other).tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize("name", sorted(PACKED))
+def test_packed_array_is_pickled_and_read_from_files(name: str, tmp_path: Path) -> None:
+    packed = static_cast(np.linspace(-4, 4, 32, dtype=np.float32).reshape(2, 16), name)
+    packed.tofile(tmp_path / "packed")
+    read = np.fromfile(tmp_path / "packed", packed.dtype).reshape(packed.shape)
+    assert np.array_equal(read, packed)
+    assert np.array_equal(pickle.loads(pickle.dumps(packed)), packed)
