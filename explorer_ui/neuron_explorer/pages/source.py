@@ -137,6 +137,8 @@ def _draw_file(view: View) -> Any:
         )
     if data["first"] > 1 or data["last"] < len(texts):
         notes.append(f"Lines {data['first']:,} to {data['last']:,} of {len(texts):,} are shown.")
+    if any(each.kernel_ns for each in work.values()):
+        notes.append("Lines of a kernel have their part of the time of the line that calls it.")
     body = [
         html.Div(_legend(), className="explains"),
         *(html.P(note, className="explains") for note in notes),
@@ -193,7 +195,8 @@ def file_data(
     numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *times})
     opened = line or opening_line(times, work)
     shown = _window(texts, numbers, opened or 1)
-    costliest = max(times.values(), default=0.0) or 1.0
+    inside = {line: each.kernel_ns for line, each in work.items() if each.kernel_ns}
+    costliest = max([*times.values(), *inside.values()], default=0.0) or 1.0
     lines = [_line(number, texts, work.get(number), times.get(number, 0.0)) for number in shown]
     return {
         "first": shown[0] if shown else 0,
@@ -230,11 +233,12 @@ def _line(number: int, texts: Sequence[str], work: LineWork | None, device_ns: f
         for engine, time in sorted(work.engine_ns.items(), key=lambda item: -item[1])
         if busy and time
     ]
-    time = device_ns or work.host_ns
+    on_device_ns = device_ns or work.kernel_ns
+    time = on_device_ns or work.host_ns
     moved = work.transfer_bytes
     return [
         number, text, round(time), duration(time) if time else "", work.instructions or "",
-        scaled(moved, "B") if moved else "", moved or "", parts, not device_ns,
+        scaled(moved, "B") if moved else "", moved or "", parts, not on_device_ns,
     ]  # fmt: skip
 
 
