@@ -9,7 +9,7 @@ from typing import Any
 
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
-from neuron_profile.analysis.kernel_charges import charge_kernel_lines
+from neuron_profile.analysis.overview import Overview
 from neuron_tools.profile.reader import Profile
 
 SOURCE_FILES, SOURCE_WORK, LINE_WORK = "source-files", "source-work", "line-work"
@@ -65,10 +65,6 @@ SELECT line, CAST(sum(duration_ns) AS BIGINT) AS host_ns FROM (
     UNION ALL SELECT source_line, duration_ns FROM TraceSpan WHERE source_file = $file
 ) WHERE line > 0 GROUP BY ALL
 """
-_OPERATION_LINES = f"""
-{_placed("FrameworkInstruction", "id")}
-SELECT DISTINCT line FROM placed WHERE file = $file
-"""
 _LINE_HLO = f"""
 {_placed("HloInstruction")}
 SELECT hlo_name, any_value(hlo_opcode) AS opcode, any_value(shape) AS shape, count(*) AS calls,
@@ -101,14 +97,8 @@ GROUP BY ALL ORDER BY span_ns DESC, file, line LIMIT $listed
 
 @dataclass
 class LineWork:
-    """What one line made the device do.
+    """What one line made the device do; times are sums over engines that work at once."""
 
-    Attributes:
-        kernel_ns: Device time of a line inside a kernel, a part of that of the line that calls the kernel.
-        engine_ns: Busy time by engine; engines work at once.
-    """
-
-    kernel_ns: float = 0.0
     instructions: int = 0
     transfer_bytes: int = 0
     host_ns: int = 0
@@ -118,6 +108,33 @@ class LineWork:
     def busy_ns(self) -> int:
         """Busy time of all engines."""
         return sum(self.engine_ns.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LineTimes:
+    """Device time in ns by line of a file.
+
+    Attributes:
+        charged: In a file of the user's with what libraries do for a line, in a library's its own.
+        in_kernels: Of lines inside kernels: a part of what the lines are charged that call the kernels.
+    """
+
+    charged: Mapping[int, float]
+    in_kernels: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, overview: Overview, file: str) -> LineTimes:
+        """The times of a file that an overview has."""
+        hotspots = overview.hotspots
+        here = [row for row in hotspots.lines if row.place.file == file]
+        here = here or [row for row in hotspots.exact_lines if row.place.file == file]
+        inside = {row.place.line: row.device_ns for row in overview.kernel_lines if row.place.file == file}
+        return cls({row.place.line: row.cost.device_ns for row in here}, inside)
+
+    @property
+    def shown(self) -> dict[int, float]:
+        """What stands beside each line."""
+        return {**self.in_kernels, **self.charged}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,30 +167,22 @@ def source_work(profile: Profile, file: str) -> dict[int, LineWork]:
     for row in results.rows(profile, _TRANSFERS, {"file": file}):
         work[row["line"]].transfer_bytes = row["bytes"] or 0
         work[row["line"]].engine_ns["dma"] += row["busy_ns"] or 0
-    called = {row["line"] for row in results.rows(profile, _OPERATION_LINES, {"file": file})}
-    if not called.issuperset(work):
-        for place, device_ns in charge_kernel_lines(profile).items():
-            if place.file == file:
-                work[place.line].kernel_ns = device_ns
     for row in results.rows(profile, _SPANS, {"file": file}):
         work[row["line"]].host_ns = row["host_ns"] or 0
     return dict(work)
 
 
-def opening_line(times: Mapping[int, float], work: Mapping[int, LineWork]) -> int:
+def opening_line(times: LineTimes, work: Mapping[int, LineWork]) -> int:
     """The line of a file to begin with; 0 where none has a cost.
 
     It is the one that is charged most, unless nothing of it ran but what it launches: then the costliest line
     of a kernel in the file.
-
-    Args:
-        times: Device time in ns by line.
-        work: What each line made the device do.
     """
-    costliest = max(times, key=lambda line: times[line], default=0)
-    inside = max(work, key=lambda line: work[line].kernel_ns, default=0)
+    costliest = max(times.charged, key=lambda line: times.charged[line], default=0)
     launches = costliest not in work or not work[costliest].instructions
-    return inside if launches and inside and work[inside].kernel_ns else costliest
+    if not launches or not times.in_kernels:
+        return costliest
+    return max(times.in_kernels, key=lambda line: times.in_kernels[line])
 
 
 @analysis(LINE_WORK, "Reading what the line became")

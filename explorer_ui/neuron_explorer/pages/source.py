@@ -16,10 +16,18 @@ from neuron_explorer.parts.quantities import Cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Need, Section, section
-from neuron_explorer.source_costs import SOURCE_FILES, SOURCE_WORK, LineWork, opening_line, source_text
+from neuron_explorer.source_costs import (
+    SOURCE_FILES,
+    SOURCE_WORK,
+    LineTimes,
+    LineWork,
+    opening_line,
+    source_text,
+)
 from neuron_explorer.theme import ENGINE_COLOURS, engine_colour
-from neuron_profile.analysis.hotspots import Hotspots, LineCost
+from neuron_profile.analysis.hotspots import LineCost
 from neuron_profile.analysis.overview import Overview
+from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import short_path
 from neuron_profile.reports.quantities import duration, scaled
 
@@ -72,7 +80,7 @@ def _with_file(view: View, file: str) -> View:
 
 def _aside(view: View, files: Sequence[str], chosen: str, overview: Overview) -> Any:
     listed = card("Files", _file_links(view, files, chosen))
-    return html.Div([listed, _hot_lines(view, overview)], className="stack")
+    return html.Div([listed, *_hot_lines(view, overview)], className="stack")
 
 
 def _file_choice(view: View, files: Sequence[str], chosen: str) -> Any:
@@ -99,23 +107,32 @@ def _file_links(view: View, files: Sequence[str], chosen: str) -> list[Any]:
     return [html.Ul(links, className="plain"), *more]
 
 
-def _hot_lines(view: View, overview: Overview) -> Any:
+def _hot_lines(view: View, overview: Overview) -> list[Any]:
+    charged = [(row.place, row.function, row.cost.device_ns) for row in overview.hotspots.lines]
+    inside = [(row.place, row.function, row.device_ns) for row in overview.kernel_lines]
     device_ns = overview.hotspots.device_ns
-    several = len({row.place.file for row in overview.hotspots.lines}) > 1
+    tables = (("Costliest lines", charged), ("Costliest lines in kernels", inside))
+    return [_line_table(view, title, rows, device_ns) for title, rows in tables if rows]
+
+
+def _line_table(
+    view: View, title: str, lines: Sequence[tuple[SourceLine, str, float]], whole_ns: float
+) -> Any:
+    several = len({place.file for place, _, _ in lines}) > 1
     rows = [
         (
             Cell(
-                f"{row.place.line} · {row.place.file.rpartition('/')[2] if several else row.function}",
-                href=view.address.to(file=row.place.file, line=row.place.line),
-                title=f"{row.place.file} in {row.function}",
-                select=f"line:{row.place.file}:{row.place.line}",
+                f"{place.line} · {place.file.rpartition('/')[2] if several else function}",
+                href=view.address.to(file=place.file, line=place.line),
+                title=f"{place.file} in {function}",
+                select=f"line:{place.file}:{place.line}",
             ),
-            share_cell(row.cost.device_ns / device_ns if device_ns else None),
-            time_cell(row.cost.device_ns),
+            share_cell(device_ns / whole_ns if whole_ns else None),
+            time_cell(device_ns),
         )
-        for row in overview.hotspots.lines[:HOT_LINES]
+        for place, function, device_ns in lines[:HOT_LINES]
     ]
-    return table_card("Costliest lines", ("Line", "Share", "Time"), rows) if rows else None
+    return table_card(title, ("Line", "Share", "Time"), rows)
 
 
 def file_needs(view: View) -> Sequence[Need]:
@@ -127,7 +144,7 @@ def _draw_file(view: View) -> Any:
     file = view.address.get("file")
     work: dict[int, LineWork] = view.result(SOURCE_WORK, file)
     overview: Overview = view.result(results.OVERVIEW)
-    times = line_times(overview.hotspots, file)
+    times = LineTimes.of(overview, file)
     texts = source_text(view.profile, file)
     data = {"file": file, **file_data(texts, work, times, asked_line(view.address))}
     notes = []
@@ -137,7 +154,7 @@ def _draw_file(view: View) -> Any:
         )
     if data["first"] > 1 or data["last"] < len(texts):
         notes.append(f"Lines {data['first']:,} to {data['last']:,} of {len(texts):,} are shown.")
-    if any(each.kernel_ns for each in work.values()):
+    if times.in_kernels:
         notes.append("Lines of a kernel have their part of the time of the line that calls it.")
     body = [
         html.Div(_legend(), className="explains"),
@@ -159,13 +176,6 @@ def _draw_file(view: View) -> Any:
     )
 
 
-def line_times(hotspots: Hotspots, file: str) -> dict[int, float]:
-    """Device time by line: in a file of the user's with what libraries do for it, in a library's its own."""
-    here = [row for row in hotspots.lines if row.place.file == file]
-    here = here or [row for row in hotspots.exact_lines if row.place.file == file]
-    return {row.place.line: row.cost.device_ns for row in here}
-
-
 FILE = Section("source/text", file_needs, _draw_file)
 
 
@@ -181,7 +191,7 @@ def _legend() -> Any:
 
 
 def file_data(
-    texts: Sequence[str], work: Mapping[int, LineWork], times: Mapping[int, float], line: int
+    texts: Sequence[str], work: Mapping[int, LineWork], times: LineTimes, line: int
 ) -> dict[str, Any]:
     """The lines to show as the browser builds them: compact, at most so many, around a line.
 
@@ -191,13 +201,13 @@ def file_data(
         name]` of busy time by engine, and whether the time is the host's, as nothing of the line ran on the
         device.
     """
-    count = max([len(texts), *work, *times], default=0)
-    numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *times})
+    on_device = times.shown
+    count = max([len(texts), *work, *on_device], default=0)
+    numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *on_device})
     opened = line or opening_line(times, work)
     shown = _window(texts, numbers, opened or 1)
-    inside = {line: each.kernel_ns for line, each in work.items() if each.kernel_ns}
-    costliest = max([*times.values(), *inside.values()], default=0.0) or 1.0
-    lines = [_line(number, texts, work.get(number), times.get(number, 0.0)) for number in shown]
+    costliest = max(on_device.values(), default=0.0) or 1.0
+    lines = [_line(number, texts, work.get(number), on_device.get(number, 0.0)) for number in shown]
     return {
         "first": shown[0] if shown else 0,
         "last": shown[-1] if shown else 0,
@@ -233,12 +243,11 @@ def _line(number: int, texts: Sequence[str], work: LineWork | None, device_ns: f
         for engine, time in sorted(work.engine_ns.items(), key=lambda item: -item[1])
         if busy and time
     ]
-    on_device_ns = device_ns or work.kernel_ns
-    time = on_device_ns or work.host_ns
+    time = device_ns or work.host_ns
     moved = work.transfer_bytes
     return [
         number, text, round(time), duration(time) if time else "", work.instructions or "",
-        scaled(moved, "B") if moved else "", moved or "", parts, not on_device_ns,
+        scaled(moved, "B") if moved else "", moved or "", parts, not device_ns,
     ]  # fmt: skip
 
 

@@ -10,11 +10,11 @@ from dash import html
 
 from neuron_explorer import results
 from neuron_explorer.page import View
-from neuron_explorer.pages.source import file_needs, line_times
+from neuron_explorer.pages.source import file_needs
 from neuron_explorer.pages.source_detail import DETAIL, asked_line
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.sections import Section, section
-from neuron_explorer.source_costs import SOURCE_WORK, opening_line
+from neuron_explorer.source_costs import SOURCE_WORK, LineTimes, opening_line
 from neuron_explorer.workspace.headline import HEADLINE
 
 
@@ -59,7 +59,7 @@ def COSTLIEST(view: View) -> Any:
 
 def _opened(view: View) -> Any:
     file = view.address.get("file")
-    times = line_times(view.result(results.OVERVIEW).hotspots, file)
+    times = LineTimes.of(view.result(results.OVERVIEW), file)
     return DETAIL.show(_with(view, line=str(opening_line(times, view.result(SOURCE_WORK, file)))))
 
 

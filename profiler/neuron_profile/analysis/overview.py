@@ -10,6 +10,7 @@ from neuron_profile.analysis.compiler_changes import PassChange, find_compiler_c
 from neuron_profile.analysis.expected import ExpectedTimes, expected_times, is_simulated
 from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
+from neuron_profile.analysis.kernel_charges import KernelLine, find_kernel_lines
 from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, find_memory_holders
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.serving import Serving, measure_serving
@@ -66,6 +67,7 @@ class Overview:
         metrics: The published summary metrics.
         held: What the memory of each peak was held for.
         host_idle: What the host did while the device was idle; None where it was not sampled.
+        kernel_lines: Lines inside NKI kernels by falling device time.
         compiler_changes: What the compiler of NKI kernels changed of what is written.
         trace: What another tool's trace shows; None where there is none.
         expected: Where the chip's times are expected; None where those shown are no predictions.
@@ -82,6 +84,7 @@ class Overview:
     texts: SourceTexts
     serving: Serving | None = None
     host_idle: HostIdle | None = None
+    kernel_lines: tuple[KernelLine, ...] = ()
     compiler_changes: tuple[PassChange, ...] = ()
     trace: TraceOverview | None = None
     expected: ExpectedTimes | None = None
@@ -132,6 +135,7 @@ def make_overview(profile: Profile) -> Overview:
         texts=SourceTexts(profile),
         serving=measure_serving(profile),
         host_idle=find_host_idle(profile),
+        kernel_lines=find_kernel_lines(profile),
         compiler_changes=find_compiler_changes(profile),
         trace=look_at_trace(profile),
         expected=expected_times(hotspots) if is_simulated(profile) else None,

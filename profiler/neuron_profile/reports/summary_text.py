@@ -68,6 +68,8 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     yield module_table(hotspots)
     yield operation_table(hotspots)
     yield line_table(hotspots, overview.texts)
+    if overview.kernel_lines:
+        yield kernel_line_table(overview)
     if overview.compiler_changes:
         yield Text(f"{compiler_line(overview.compiler_changes)}\n")
     yield warning_list(overview.warnings)
@@ -378,6 +380,22 @@ def _library_lines(hotspots: Hotspots) -> list[RenderableType]:
         time = row.cost.device_ns
         table.add_row(Text(place(row.place, PLACE_WIDTH)), duration(time), _share(time, hotspots))
     return ["", table, ""]
+
+
+def kernel_line_table(overview: Overview) -> RenderableType:
+    """The costliest lines inside kernels with their text."""
+    table = _table()
+    table.add_column("Inside kernels", no_wrap=True)
+    _number_columns(table, "Time", "Share")
+    table.add_column("Text")
+    for row in overview.kernel_lines[:ROWS]:
+        table.add_row(
+            Text(place(row.place, PLACE_WIDTH)),
+            duration(row.device_ns),
+            _share(row.device_ns, overview.hotspots),
+            _name(overview.texts.line(row.place)),
+        )
+    return Group(table, "")
 
 
 def warning_list(warnings: Iterable[ProfileWarning]) -> RenderableType:

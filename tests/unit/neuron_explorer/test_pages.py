@@ -15,12 +15,12 @@ from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_explorer.module_tree import make_tree, operation_work, tree_rows
 from neuron_explorer.page import View
 from neuron_explorer.pages import find_page, pages
-from neuron_explorer.pages.source import MOST_LINES, file_data, line_times
+from neuron_explorer.pages.source import MOST_LINES, file_data
 from neuron_explorer.query_results import run_query
-from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
+from neuron_explorer.source_costs import LineTimes, LineWork, line_work, source_files, source_work
 from neuron_explorer.user_store import UserStore
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
 from neuron_tools.profile.importers import import_traces
@@ -200,38 +200,38 @@ def test_a_line_has_the_work_of_the_libraries_it_calls(make_profile, tiny_tables
     with open_profile(make_profile(tables=tables)) as profile:
         own, inside = source_work(profile, "/project/train.py"), source_work(profile, library)
         detail = line_work(profile, "/project/train.py", "2")
-        hotspots = find_hotspots(profile)
+        overview = make_overview(profile)
     assert (own[2].instructions, own[2].busy_ns) == (inside[3].instructions, inside[3].busy_ns) == (5, 142)
     assert len(detail.instructions) == 3
     assert [(row["file"], row["line"], row["calls"]) for row in detail.libraries] == [(library, 3, 3)]
-    assert line_times(hotspots, "/project/train.py").keys() == {2}
-    assert line_times(hotspots, library).keys() == {3}
+    assert LineTimes.of(overview, "/project/train.py").charged.keys() == {2}
+    assert LineTimes.of(overview, library).charged.keys() == {3}
 
 
 def test_a_line_without_device_time_has_the_hosts() -> None:
     work = {1: LineWork(host_ns=900), 2: LineWork(host_ns=900)}
-    host, both = file_data(["a()", "b()"], work, {2: 10.0}, 0)["lines"]
+    host, both = file_data(["a()", "b()"], work, LineTimes({2: 10.0}), 0)["lines"]
     assert (host[2], host[-1]) == (900, True)
     assert (both[2], both[-1]) == (10, False)
 
 
 def test_a_long_file_is_shown_around_the_line() -> None:
     texts = ["x = 1"] * 10_000
-    data = file_data(texts, {5000: LineWork(instructions=1)}, {5000: 10.0}, 0)
+    data = file_data(texts, {5000: LineWork(instructions=1)}, LineTimes({5000: 10.0}), 0)
     assert data["first"] <= 5000 <= data["last"]
     assert data["last"] - data["first"] < MOST_LINES
     assert len(json.dumps(data)) < 60_000
-    asked = file_data(texts, {}, {5000: 10.0}, 9_990)
+    asked = file_data(texts, {}, LineTimes({5000: 10.0}), 9_990)
     assert asked["last"] == 10_000
 
 
 def test_a_file_without_text_has_the_numbers_of_its_lines() -> None:
-    data = file_data([], {3: LineWork(instructions=2)}, {7: 5.0}, 0)
+    data = file_data([], {3: LineWork(instructions=2)}, LineTimes({7: 5.0}), 0)
     assert [line[0] for line in data["lines"]] == [3, 7]
 
 
 def test_lines_of_any_length_stay_small() -> None:
-    data = file_data(["y" * 30_000] * 50, {}, {25: 1.0}, 25)
+    data = file_data(["y" * 30_000] * 50, {}, LineTimes({25: 1.0}), 25)
     assert data["first"] <= 25 <= data["last"]
     assert len(json.dumps(data)) < 100_000
 

@@ -13,6 +13,7 @@ from neuron_profile.reports.summary_output import write_summaries
 from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary, verdict_text
 from neuron_tools.profile.importers import import_traces
 from tests.fixtures.foreign_traces import device_profile
+from tests.unit.neuron_profile.analysis.kernel_tables import kernel_tables
 
 
 def summary_of(*paths: Path) -> str:
@@ -113,6 +114,13 @@ def test_a_profile_of_the_device_alone(tmp_path: Path) -> None:
     assert "The device alone was profiled: 500 ns." in lines
     tensor = next(line for line in lines if line.startswith("Tensor"))
     assert tensor.endswith("280 ns           56.0 %        56.0 %")
+
+
+def test_lines_inside_kernels_stand_below_those_that_call_them(make_profile, tiny_tables) -> None:
+    text = summary_of(make_profile(tables=kernel_tables(tiny_tables)))
+    called, inside = text.index("Source line"), text.index("Inside kernels")
+    assert called < inside < text.index("kernel.py:7", inside) < text.index("kernel.py:8", inside)
+    assert "Inside kernels" not in summary_of(make_profile("plain.nprof"))
 
 
 def test_it_fits_into_80_columns_without_colour_whatever_the_names(make_profile, tiny_tables) -> None:
