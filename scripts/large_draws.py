@@ -1,8 +1,9 @@
-"""Large random arrays in files: what a test draws in float64 and rounds at once need not lie in memory.
+"""Random draws of public tests: large arrays in files, and single numbers without NumPy's cost per call.
 
 A test that draws a billion numbers and keeps them as bfloat16 needs four times their final size for a
 moment. The drawn array lies in a file without a name here, which the system writes out where memory is
-short. Numbers and their order are NumPy's own: the file is filled piece by piece from the same stream.
+short. A test that sets one element of each block in a loop draws single integers millions of times, which
+takes NumPy microseconds each. Numbers and their order are NumPy's own: all comes from the same stream.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def install() -> None:
     for name in ("normal", "uniform"):
         setattr(np.random, name, _by_parameters(getattr(np.random, name)))
     np.random.default_rng = default_rng
+    raw = np.random.get_bit_generator().random_raw  # type: ignore[attr-defined]  # NumPy documents it
+    np.random.randint = _integers(np.random.randint, raw)
+    np.random.choice = _choices(np.random.choice, np.random.randint)
 
 
 class FileGenerator(np.random.Generator):
@@ -68,6 +72,32 @@ def _by_parameters(draw: Callable[..., Any]) -> Callable[..., Any]:
         if any(np.ndim(parameter) for parameter in given) or not _is_large(shape):
             return draw(*arguments, **keywords)
         return _in_file(shape, lambda count: draw(*arguments[:2], **{**keywords, "size": count}))
+
+    return drawn
+
+
+def _integers(draw: Callable[..., Any], raw: Callable[[], int]) -> Callable[..., Any]:
+    """`np.random.randint`; one integer is the first word of the stream that fits, as in NumPy."""
+
+    def drawn(low: Any, high: Any = None, *size: Any, **options: Any) -> Any:
+        if size or options or type(low) is not int or type(high) is not int or not 1 < high - low < 1 << 32:
+            return draw(low, high, *size, **options)
+        largest = high - low - 1
+        mask = (1 << largest.bit_length()) - 1
+        while (value := raw() & mask) > largest:
+            pass
+        return low + value
+
+    return drawn
+
+
+def _choices(draw: Callable[..., Any], integer: Callable[[int, int], int]) -> Callable[..., Any]:
+    """`np.random.choice`; one of a list of integers is taken without an array of them."""
+
+    def drawn(a: Any, *shape: Any, **options: Any) -> Any:
+        if shape or options or type(a) is not list or not a or any(type(value) is not int for value in a):
+            return draw(a, *shape, **options)
+        return np.int64(a[integer(0, len(a))])
 
     return drawn
 

@@ -1,8 +1,8 @@
 """Compiled computations on disk: what was compiled once for a target and options is not compiled again.
 
-One `.neff` file per key in one folder that any number of processes share. A file appears whole or not at all,
-so readers need no lock; the folder's size is kept below a limit by removing what was not used for the longest
-time.
+One `MODULE_KEY/model.neff` per key, as AWS's cache names them, below one folder that any number of processes
+share. A file appears whole or not at all, so readers need no lock; the folder's size is kept below a limit by
+removing what was not used for the longest time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ URL_VARIABLE = "NEURON_COMPILE_CACHE_URL"
 LIMIT_VARIABLE = "NEURON_TOOLS_COMPILE_CACHE_BYTES"
 DEFAULT_LIMIT_BYTES = 2 * 2**30
 OFF = ("off", "none", "0")
-_SUFFIX = ".neff"
+_FOLDER, _NAME = "MODULE_", "model.neff"
 _LOW_WATER = 0.8  # how full the folder is after a clean-up
 
 
@@ -46,8 +46,7 @@ class CompileCache:
         try:
             neff = read_neff(path)
         except NeffError:
-            with suppress(OSError):
-                path.unlink()
+            _remove(path)
             return None
         with suppress(OSError):
             os.utime(path)
@@ -63,8 +62,7 @@ class CompileCache:
         if len(data) > self.limit_bytes:
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self._path(key), data)
+            _write(self._path(key), data)
         except OSError as error:
             raise NeffError(
                 f"The compile cache {self.folder} cannot be written ({error.strerror}): free some space, or "
@@ -89,12 +87,11 @@ class CompileCache:
     def clear(self) -> None:
         """Remove all computations; other files in the folder stay."""
         for _, _, path in self._files():
-            with suppress(OSError):
-                path.unlink()
+            _remove(path)
         self._known_bytes = None
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+        return self.folder / f"{_FOLDER}{key}" / _NAME
 
     def _make_room(self, added_bytes: int) -> None:
         """Files that other processes add or remove meanwhile only make the count a little wrong."""
@@ -112,19 +109,44 @@ class CompileCache:
         for _, size, path in files:
             if total <= self.limit_bytes * _LOW_WATER:
                 break
-            with suppress(OSError):
-                path.unlink()
-                total -= size
+            _remove(path)
+            total -= size
         return total
 
     def _files(self) -> list[tuple[int, int, Path]]:
         """(time of last use in ns, bytes, path) of each file."""
         found = []
-        for path in self.folder.glob(f"*{_SUFFIX}"):
+        for path in self.folder.glob(f"{_FOLDER}*/{_NAME}"):
             with suppress(OSError):
                 status = path.stat()
                 found.append((status.st_mtime_ns, status.st_size, path))
         return found
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a computation into a folder of its own, which another process may remove at this moment."""
+    for again in (True, False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return write_whole(path, data)
+        except OSError as error:
+            with suppress(OSError):
+                path.parent.rmdir()
+            if not (again and isinstance(error, FileNotFoundError)):
+                raise
+
+
+def _remove(path: Path) -> None:
+    """Remove a computation's file and its folder, which another process may have done or filled anew."""
+    with suppress(OSError):
+        path.unlink()
+    with suppress(OSError):
+        path.parent.rmdir()
+
+
+def named_cache(environment: Mapping[str, str] = os.environ) -> CompileCache | None:
+    """The cache in the folder that `NEURON_COMPILE_CACHE_URL` names; None where it names none."""
+    return cache_of_user(environment) if environment.get(URL_VARIABLE) else None
 
 
 def cache_of_user(environment: Mapping[str, str] = os.environ, folder: str = "") -> CompileCache | None:

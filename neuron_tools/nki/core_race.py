@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki.errors import RaceError
+from neuron_tools.nki.isa.dma import IN_PLACE
 from neuron_tools.nki.tracer import Tracer
 
 Ints = npt.NDArray[np.int64]
@@ -174,7 +175,16 @@ def _transfers(trace: Tracer, rows: npt.NDArray[np.int32]) -> _Transfers:
     row = row[filled]
     access = _Accesses(row, np.searchsorted(meetings, row, side="right"), box[filled])
     buffer, operand = of_region[filled, 0], operand[filled]
+    changing = (operand >= _WRITTEN.stop) | ~_left_as_it_is(trace, rows[row])
+    access = _Accesses(access.row[changing], access.epoch[changing], access.box[changing])
+    buffer, operand = buffer[changing], operand[changing]
     return _Transfers(buffer, operand, access, frozenset(buffer[operand < _WRITTEN.stop].tolist()))
+
+
+def _left_as_it_is(trace: Tracer, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Which transfers copy a place onto itself, and so only read it."""
+    written, read = rows[:, _FIRST_OPERAND], rows[:, _FIRST_OPERAND + _READ.start]
+    return np.asarray((written == read) & np.isin(written, list(trace.shared.get(IN_PLACE, ()))))
 
 
 def _compare(

@@ -93,7 +93,7 @@ def compile_segment(
     if len(cut) > 1:
         options = replace(options, resident_weight_bytes=core.weight_cache_bytes)
     modules = _modules(segment, cut)
-    program, *stages = (_program(module, core, options, cache) for module in modules)
+    program, *stages = (cached_program(module, core, options, cache) for module in modules)
     inlined = [] if segment.weights_apart else list(segment.weights.values())
     kept, places = distinct(inlined)
     passed = [(place, describe(weight)) for place, weight in zip(places, inlined)]
@@ -149,7 +149,7 @@ def weight_order(segment: Segment) -> list[str]:
     return [segment.weight_names[position] for position in segment.weights]
 
 
-def _program(
+def cached_program(
     module: Module, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None
 ) -> Program:
     """The Program, from the cache where it is there; warns where it cannot be kept."""

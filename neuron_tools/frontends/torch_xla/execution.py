@@ -14,6 +14,7 @@ from neuron_tools.device import native
 from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_xla.causes import cause_of
 from neuron_tools.frontends.torch_xla.graph import GraphSignature, RecordedGraph
+from neuron_tools.frontends.torch_xla.kept_graphs import keep_compiled
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import user_stack
 from neuron_tools.frontends.torch_xla.tensor import neuron_device
@@ -77,14 +78,14 @@ def _place() -> str:
 
 
 def _timed(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) -> tuple[int, int] | None:
-    provider = executables.current()
-    if provider is None:
-        return None
-
     def lower() -> Module:
         METRICS.count("CompiledGraphs")
         return lower_recorded(graph, outputs, known.name)
 
+    provider = executables.current()
+    if provider is None:
+        keep_compiled(lower, known.number)
+        return None
     started_ns = time.perf_counter_ns()
     timed = provider.executable_for(lower, ("xla", known.number), known.name)
     METRICS.add("CompileTime", time.perf_counter_ns() - started_ns)

@@ -26,6 +26,8 @@ from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Memory
 
+IN_PLACE = "copied onto themselves"
+"""What a trace notes regions under that a copy left as they are."""
 _MADE_BY = {modes.unknown: "", modes.swdge: "software", modes.hwdge: "hardware", modes.none: "runtime"}
 
 
@@ -71,6 +73,8 @@ def dma_copy(
     """
     if dst.gather is not None or src.gather is not None or dst_rmw_op is not None:
         move(dst, src, oob_mode, dst_rmw_op)
+    elif dst.region == src.region and dst.form is src.form:  # as kernels wait for a tensor
+        tracing.active().shared.setdefault(IN_PLACE, set()).add(dst.region)
     else:
         write(dst, converted(src, dst))
 

@@ -1,4 +1,4 @@
-"""Large random arrays of the public kernels' tests: NumPy's own numbers, in a file."""
+"""Random draws of the public kernels' tests: NumPy's own numbers, large arrays of them in a file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "uniform": lambda: np.random.uniform(-1.0, 1.0, (2, 8)),
     "a parameter per element": lambda: np.random.normal(np.arange(20.0), 1.0, 20),
     "one number": lambda: np.random.normal(),
+    "single integers": lambda: [np.random.randint(low, low + 2 + 3 * low) for low in range(40)],
+    "an integer of one": lambda: np.random.randint(4, 5),
+    "one choice": lambda: [np.random.choice([-1, 1, 7]) for _ in range(40)],
+    "choices": lambda: np.random.choice([-1, 1], size=9),
+    "a weighted choice": lambda: np.random.choice([-1, 1], p=[0.2, 0.8]),
     "generator's normal": lambda: np.random.default_rng(0).normal(0.0, 0.3, (4, 9)),
     "generator's uniform": lambda: np.random.default_rng(0).uniform(-1.0, 1.0, size=(5, 5)),
 }
@@ -28,7 +33,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Lets ten numbers be a large array, once it is called; NumPy's functions come back after the test."""
     monkeypatch.setattr(large_draws, "SMALLEST_BYTES", 80)
     monkeypatch.setattr(large_draws, "_PIECE", 8)
-    for name in ("rand", "randn", "normal", "uniform", "default_rng"):
+    for name in ("rand", "randn", "normal", "uniform", "default_rng", "randint", "choice"):
         monkeypatch.setattr(np.random, name, getattr(np.random, name))
     return large_draws.install
 

@@ -23,7 +23,7 @@ def size(neff):
 
 
 def files(cache):
-    return sorted(path.name for path in cache.folder.iterdir())
+    return sorted(str(path.relative_to(cache.folder)) for path in cache.folder.rglob("*") if path.is_file())
 
 
 def test_what_is_kept_is_found_by_another_process(neff, tmp_path):
@@ -48,11 +48,12 @@ def test_the_folder_stays_below_its_limit_and_the_least_used_go_first(neff, size
     cache = CompileCache(tmp_path, limit_bytes=4 * size + 10)
     for number in range(4):
         cache.keep(f"{number}", neff)
-        os.utime(tmp_path / f"{number}.neff", ns=(number, number))
+        os.utime(tmp_path / f"MODULE_{number}/model.neff", ns=(number, number))
     assert cache.find("0") is not None  # used just now
     cache.keep("4", neff)
-    assert files(cache) == ["0.neff", "3.neff", "4.neff"]
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= cache.limit_bytes
+    assert files(cache) == [f"MODULE_{number}/model.neff" for number in (0, 3, 4)]
+    assert len(list(tmp_path.iterdir())) == 3
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.neff")) <= cache.limit_bytes
 
 
 def test_what_is_larger_than_the_cache_is_not_kept(neff, size, tmp_path):
@@ -63,7 +64,8 @@ def test_what_is_larger_than_the_cache_is_not_kept(neff, size, tmp_path):
 
 def test_a_damaged_file_is_made_anew(neff, tmp_path):
     cache = CompileCache(tmp_path)
-    (tmp_path / "a.neff").write_bytes(b"PK half of it")
+    cache.keep("a", neff)
+    (tmp_path / "MODULE_a/model.neff").write_bytes(b"PK half of it")
     assert cache.find("a") is None
     assert cache.get("a", lambda: neff) is neff
     assert cache.find("a") is not None
@@ -81,7 +83,7 @@ def test_many_writers_and_readers_of_one_key_see_whole_files(neff, tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(use, range(32)))
-    assert files(CompileCache(tmp_path)) == ["a.neff"]
+    assert files(CompileCache(tmp_path)) == ["MODULE_a/model.neff"]
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(neff, tmp_path, monkeypatch):

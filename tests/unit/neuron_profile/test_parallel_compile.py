@@ -91,4 +91,4 @@ for _ in range(3):
 def test_graphs_of_a_training_script_are_compiled(cache, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     assert run(parallel_compile, NAME, [sys.executable, str(tmp_path / "train.py")]) == 0
-    assert len(list(cache.folder.glob("*.neff"))) == 1
+    assert len(list(cache.folder.glob("*/model.neff"))) == 1

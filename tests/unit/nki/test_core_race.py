@@ -119,3 +119,35 @@ def test_arguments_lie_in_hbm_that_two_cores_share(cores, memory):
         return a
 
     Kernel(kernel, core=hardware.get("trn2"))[cores].run(A)
+
+
+def in_place(order):
+    """A kernel whose cores each write a half of a shared tensor, do `order`, and copy all onto itself."""
+
+    def kernel(a):
+        core = nl.program_id(0)
+        shared = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="halves")
+        part = on_chip(a)
+        nisa.dma_copy(shared[core * 128 : (core + 1) * 128], part)
+        order(core, shared, part, part)
+        nisa.dma_copy(shared, shared)
+        return shared
+
+    return Kernel(kernel, core=hardware.get("trn2"))[2]
+
+
+def test_cores_may_copy_a_tensor_onto_itself_after_a_meeting():
+    in_place(barrier).run(A)
+
+
+def test_a_copy_onto_itself_reads_what_the_other_core_writes():
+    def kernel(a):
+        shared = nl.ndarray((128, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="whole")
+        if nl.program_id(0) == 0:
+            nisa.dma_copy(shared, on_chip(a))
+        else:
+            nisa.dma_copy(shared, shared)
+        return shared
+
+    with pytest.raises(RaceError, match="core 1 reads whole while core 0 writes there"):
+        Kernel(kernel, core=hardware.get("trn2"))[2].run(A)

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from neuron_tools.frontends.torch_hooks import modules
-from neuron_tools.frontends.torch_xla import METRICS, sync
+from neuron_tools.frontends.torch_xla import METRICS, execution, sync
+from neuron_tools.neff import read_neff
 
 OPTIMIZERS = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
@@ -107,3 +108,36 @@ def test_a_look_runs_what_was_recorded(counter, xla):
     assert not counter.executions
     assert tensor.sum().item() == 8.0
     assert counter.executions == [1]
+
+
+def test_graphs_are_compiled_into_the_folder_that_is_named(xla, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path))
+    for _ in range(2):
+        value = torch.ones(128, 384).to(xla)
+        (value @ value.T).sum().item()
+    (kept,) = tmp_path.glob("MODULE_*/model.neff")
+    assert read_neff(kept).program.instructions.size
+
+
+def test_graphs_are_not_compiled_without_a_folder(xla, monkeypatch):
+    monkeypatch.delenv("NEURON_COMPILE_CACHE_URL", raising=False)
+    METRICS.clear()
+    torch.ones(96, 32).to(xla).sum().item()
+    assert "CompiledGraphs" not in METRICS.counters
+
+
+def test_a_graph_that_cannot_be_compiled_is_a_warning(xla, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        assert torch.full((4, 7), 2.0).to(xla).sum().item() == 56
+
+
+def test_a_graph_that_cannot_be_lowered_is_a_warning(xla, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ValueError("no such operator")
+
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path))
+    monkeypatch.setattr(execution, "lower_recorded", refuse)
+    with pytest.warns(RuntimeWarning, match="could not be compiled.*no such operator"):
+        assert torch.full((4, 5), 2.0).to(xla).sum().item() == 40
