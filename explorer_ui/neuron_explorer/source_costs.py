@@ -9,7 +9,7 @@ from typing import Any
 
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
-from neuron_profile.analysis.overview import Overview
+from neuron_profile.analysis.line_times import LineTimes
 from neuron_tools.profile.reader import Profile
 
 SOURCE_FILES, SOURCE_WORK, LINE_WORK = "source-files", "source-work", "line-work"
@@ -108,33 +108,6 @@ class LineWork:
     def busy_ns(self) -> int:
         """Busy time of all engines."""
         return sum(self.engine_ns.values())
-
-
-@dataclass(frozen=True, slots=True)
-class LineTimes:
-    """Device time in ns by line of a file.
-
-    Attributes:
-        charged: In a file of the user's with what libraries do for a line, in a library's its own.
-        in_kernels: Of lines inside kernels: a part of what the lines are charged that call the kernels.
-    """
-
-    charged: Mapping[int, float]
-    in_kernels: Mapping[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, overview: Overview, file: str) -> LineTimes:
-        """The times of a file that an overview has."""
-        hotspots = overview.hotspots
-        here = [row for row in hotspots.lines if row.place.file == file]
-        here = here or [row for row in hotspots.exact_lines if row.place.file == file]
-        inside = {row.place.line: row.device_ns for row in overview.kernel_lines if row.place.file == file}
-        return cls({row.place.line: row.cost.device_ns for row in here}, inside)
-
-    @property
-    def shown(self) -> dict[int, float]:
-        """What stands beside each line."""
-        return {**self.in_kernels, **self.charged}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from neuron_explorer.sections import Need, Section, section
 from neuron_explorer.source_costs import (
     SOURCE_FILES,
     SOURCE_WORK,
-    LineTimes,
     LineWork,
     opening_line,
     source_text,
 )
 from neuron_explorer.theme import ENGINE_COLOURS, engine_colour
 from neuron_profile.analysis.hotspots import LineCost
+from neuron_profile.analysis.line_times import LineTimes
 from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import short_path
@@ -144,7 +144,7 @@ def _draw_file(view: View) -> Any:
     file = view.address.get("file")
     work: dict[int, LineWork] = view.result(SOURCE_WORK, file)
     overview: Overview = view.result(results.OVERVIEW)
-    times = LineTimes.of(overview, file)
+    times = LineTimes.of(overview.hotspots, overview.kernel_lines, file)
     texts = source_text(view.profile, file)
     data = {"file": file, **file_data(texts, work, times, asked_line(view.address))}
     notes = []

@@ -14,8 +14,9 @@ from neuron_explorer.pages.source import file_needs
 from neuron_explorer.pages.source_detail import DETAIL, asked_line
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.sections import Section, section
-from neuron_explorer.source_costs import SOURCE_WORK, LineTimes, opening_line
+from neuron_explorer.source_costs import SOURCE_WORK, opening_line
 from neuron_explorer.workspace.headline import HEADLINE
+from neuron_profile.analysis.line_times import LineTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def COSTLIEST(view: View) -> Any:
 
 def _opened(view: View) -> Any:
     file = view.address.get("file")
-    times = LineTimes.of(view.result(results.OVERVIEW), file)
+    overview = view.result(results.OVERVIEW)
+    times = LineTimes.of(overview.hotspots, overview.kernel_lines, file)
     return DETAIL.show(_with(view, line=str(opening_line(times, view.result(SOURCE_WORK, file)))))
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from neuron_profile.agents.answer import Json, share
 from neuron_profile.analysis.hotspots import Cost, Hotspots, ModuleNode, find_hotspots
+from neuron_profile.analysis.kernel_charges import find_kernel_lines
+from neuron_profile.analysis.line_times import LineTimes
 from neuron_profile.analysis.source_frames import SourceLine, SourceTexts
 from neuron_tools.errors import UsageError
 from neuron_tools.profile.reader import Profile
 
-LEVELS = ("operator", "module", "line")
+LEVELS = ("operator", "module", "line", "kernel-line")
 LONGEST_LINE = 200
 MOST_LINES = 80
 
@@ -46,7 +48,7 @@ def lines(profile: Profile, file: str, first: int, last: int) -> Json:
     texts = SourceTexts(profile)
     path = _file(texts, file)
     found = find_hotspots(profile)
-    times = {row.place.line: row.cost.device_ns for row in found.lines if row.place.file == path}
+    times = LineTimes.of(found, find_kernel_lines(profile), path).shown
     text = texts.lines(path)
     first = max(1, first)
     until = min(last or len(text), first + MOST_LINES - 1, len(text))
@@ -82,10 +84,15 @@ def _rows(profile: Profile, found: Hotspots, level: str) -> Iterator[Json]:
     elif level == "module":
         for module in sorted(_modules(found.modules), key=lambda node: (-node.cost.device_ns, node.path)):
             yield {"module": module.path, **_cost(module.cost, found), "own_ns": round(module.own_ns)}
-    else:
+    elif level == "line":
         texts = SourceTexts(profile)
         for line in found.lines:
             yield _line(line.place, line.function, texts) | _cost(line.cost, found)
+    else:
+        texts = SourceTexts(profile)
+        for row in find_kernel_lines(profile):
+            cost = {"device_ns": round(row.device_ns), "share": share(row.device_ns, found.device_ns)}
+            yield _line(row.place, row.function, texts) | cost
 
 
 def _line(place: SourceLine, function: str, texts: SourceTexts) -> Json:

@@ -43,7 +43,8 @@ class Tools:
     def hotspots(self, profile: str = "", level: str = "line", limit: int = 15, step: int = 0) -> str:
         """Rank where device time goes.
 
-        level: operator, module or line. step: a number that `steps` lists; 0 = the whole program.
+        level: operator, module, line, or kernel-line for lines inside kernels. step: a number that `steps`
+        lists; 0 = the whole program.
         """
         with self._open(profile, step) as opened:
             answer = costs.hotspots(opened, level, _bounded(limit))

@@ -17,9 +17,10 @@ from neuron_explorer.page import View
 from neuron_explorer.pages import find_page, pages
 from neuron_explorer.pages.source import MOST_LINES, file_data
 from neuron_explorer.query_results import run_query
-from neuron_explorer.source_costs import LineTimes, LineWork, line_work, source_files, source_work
+from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
 from neuron_explorer.user_store import UserStore
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.line_times import LineTimes
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
@@ -204,8 +205,8 @@ def test_a_line_has_the_work_of_the_libraries_it_calls(make_profile, tiny_tables
     assert (own[2].instructions, own[2].busy_ns) == (inside[3].instructions, inside[3].busy_ns) == (5, 142)
     assert len(detail.instructions) == 3
     assert [(row["file"], row["line"], row["calls"]) for row in detail.libraries] == [(library, 3, 3)]
-    assert LineTimes.of(overview, "/project/train.py").charged.keys() == {2}
-    assert LineTimes.of(overview, library).charged.keys() == {3}
+    assert LineTimes.of(overview.hotspots, (), "/project/train.py").charged.keys() == {2}
+    assert LineTimes.of(overview.hotspots, (), library).charged.keys() == {3}
 
 
 def test_a_line_without_device_time_has_the_hosts() -> None:

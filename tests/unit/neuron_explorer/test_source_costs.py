@@ -1,6 +1,7 @@
 """The line of a file with which the page Source begins."""
 
-from neuron_explorer.source_costs import LineTimes, LineWork, opening_line
+from neuron_explorer.source_costs import LineWork, opening_line
+from neuron_profile.analysis.line_times import LineTimes
 
 
 def work(instructions=0):
@@ -21,7 +22,3 @@ def test_the_costliest_line_of_a_kernel_instead_of_the_line_that_launches_it():
 def test_a_launch_of_what_is_in_another_file_stays():
     assert opening_line(LineTimes({40: 9.0}), {40: LineWork(host_ns=3)}) == 40
     assert opening_line(LineTimes({}), {}) == 0
-
-
-def test_a_line_inside_a_kernel_that_runs_operations_too_has_what_it_is_charged():
-    assert LineTimes({3: 5.0}, {3: 2.0, 4: 1.0}).shown == {3: 5.0, 4: 1.0}

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from neuron_explorer.api.source_costs import read_source_costs
-from neuron_explorer.source_costs import LineTimes
 from neuron_profile.analysis.kernel_charges import find_kernel_lines
-from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_tools import open_profile
 from tests.unit.neuron_profile.analysis.kernel_tables import KERNEL, USER, kernel_tables
@@ -27,10 +24,3 @@ def test_each_file_has_the_time_at_its_innermost_line(make_profile: Any, tiny_ta
 def test_what_is_no_kernel_has_no_lines(make_profile: Any) -> None:
     with open_profile(make_profile()) as profile:
         assert find_kernel_lines(profile) == ()
-
-
-def test_the_explorer_and_the_editor_show_the_same(make_profile: Any, tiny_tables: Any) -> None:
-    with open_profile(make_profile(tables=kernel_tables(tiny_tables))) as profile:
-        shown = LineTimes.of(make_overview(profile), KERNEL).shown
-        editor = read_source_costs(profile).files[KERNEL]
-    assert shown == pytest.approx({line: work.device_ns for line, work in editor.total.items()})
