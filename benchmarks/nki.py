@@ -239,7 +239,7 @@ def _placed(shape: tuple[int, ...], place: int, byte: int) -> nl.NkiTensor:
 
 
 def check_figures() -> list[Figure]:
-    """What the checks of plain calls take, in turns with and without; CPU time, least of five."""
+    """What the checks of plain calls take, in turns with and without; CPU time, least of 20."""
     random = np.random.default_rng(0)
     rows = random.standard_normal((4096, 1024)).astype(np.float32)
     matrix = random.standard_normal((1024, 1024)).astype(ml_dtypes.bfloat16)
@@ -253,7 +253,7 @@ def _check_figure(name: str, kernel: Kernel, arguments: tuple[Array, ...]) -> Fi
     spent: dict[str, list[float]] = {"": [], "fast": []}
     before = os.environ.get(execution.CHECKS)
     try:
-        for _ in range(5):
+        for _ in range(20):
             for checks, times in spent.items():
                 os.environ[execution.CHECKS] = checks
                 begin = process_time()

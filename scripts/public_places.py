@@ -7,7 +7,7 @@ import traceback
 
 _PLACES = (
     ("(in the library's own reference)", "", "golden|compute_ref|_ref$"),
-    ("(in the simulated kernel)", r"neuron_tools/nki/(run|ranks|simulation)\.py", ""),
+    ("(in the simulated kernel)", r"neuron_tools/nki/(run|ranks|simulation|timing)\.py", ""),
     ("(in the library's comparison)", "output_validator", ""),
 )
 """Parts of a case: what they are called, and patterns of a file and a function that only they run."""

@@ -17,6 +17,9 @@ from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.timing import KernelTiming, time_kernel
 
+_REPORTS = "json_reports"
+"""Folder of the reports of sessions, in a profile's working directory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -55,16 +58,52 @@ class BenchmarkResult:
     timing: KernelTiming
 
 
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """Files that a call writes.
+
+    Attributes:
+        program: The compiled artifact.
+        traces: A session for each execution that is profiled.
+        reports: Folder for a report of each session.
+    """
+
+    program: Path | None = None
+    traces: tuple[Path, ...] = ()
+    reports: Path | None = None
+
+    @classmethod
+    def named(cls, program: str | None, trace: str | None) -> Artifacts:
+        """Those of one execution."""
+        return cls(Path(program) if program else None, (Path(trace),) if trace else ())
+
+    def write(self, timing: KernelTiming) -> None:
+        """Write them; the folders of sessions and reports are made.
+
+        Raises:
+            NeffError: The artifact cannot be written.
+            OSError: Another file cannot be written.
+        """
+        if self.program:
+            self.program.parent.mkdir(parents=True, exist_ok=True)
+            write_neff(Neff(timing.slowest_program), self.program)
+        text = json.dumps(timing.summary(), indent=1) + "\n"
+        reports = [self.reports / f"{trace.stem}.json" for trace in self.traces] if self.reports else []
+        for file in (*self.traces, *reports):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+
 class TimedKernel(Kernel):
     """A kernel that is timed when it is called; `benchmark_result` holds the times afterwards."""
 
     benchmark_result: BenchmarkResult | None = None
-    save_to: tuple[str | None, str | None] = (None, None)
+    artifacts = Artifacts()
 
     def __getitem__(self, grid: Any) -> TimedKernel:
         made = TimedKernel(self.func, grid=tuple(grid) if isinstance(grid, (tuple, list)) else (grid,),
                            older_dialect=self.older_dialect, mode=self.mode, core=self.core)  # fmt: skip
-        made.save_to, made._owner = self.save_to, self
+        made.artifacts, made._owner = self.artifacts, self
         return made
 
     _owner: TimedKernel | None = None
@@ -77,15 +116,8 @@ class TimedKernel(Kernel):
         self.benchmark_result = result
         if self._owner is not None:
             self._owner.benchmark_result = result
-        self._write_files(timing)
+        self.artifacts.write(timing)
         return timing.outputs
-
-    def _write_files(self, timing: KernelTiming) -> None:
-        program, trace = self.save_to
-        if program:
-            write_neff(Neff(timing.slowest_program), Path(program))
-        if trace:
-            Path(trace).write_text(json.dumps(timing.summary(), indent=1) + "\n")
 
 
 def benchmark(
@@ -109,11 +141,16 @@ def benchmark(
     if kernel is None:
         return functools.partial(benchmark, warmup=warmup, iters=iters, save_neff_name=save_neff_name,
                                  save_trace_name=save_trace_name)  # fmt: skip
+    return _timed(kernel, Artifacts.named(save_neff_name, save_trace_name))
+
+
+def _timed(kernel: Callable[..., Any], artifacts: Artifacts) -> TimedKernel:
+    """A kernel that is timed and writes files."""
     base: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel, older_dialect=True)
     timed = TimedKernel(
         base.func, grid=base.grid, older_dialect=base.older_dialect, mode=base.mode, core=base.core
     )
-    timed.save_to = (save_neff_name, save_trace_name)
+    timed.artifacts = artifacts
     return timed
 
 
@@ -123,15 +160,37 @@ def profile(
     working_directory: str | None = None,
     save_neff_name: str = "file.neff",
     save_trace_name: str = "profile.ntff",
+    num_execs: int = 1,
+    profile_nth: int = 1,
     **options: Any,
 ) -> Any:
-    """Decorate a kernel so that calling it times it and writes its Program and a summary of its times."""
+    """Decorate a kernel so that calling it times it and writes its Program, sessions and reports.
+
+    Args:
+        func: The kernel or function.
+        working_directory: Folder of the files; made when the kernel is called.
+        save_neff_name: File for the compiled artifact.
+        save_trace_name: File for a session; those of executions after the first end in `_exec_N`.
+        num_execs: Executions; all take the same time here.
+        profile_nth: Every which of them has a session, and a report in the folder's `json_reports`.
+        options: Accepted for compatibility.
+    """
     if func is None:
-        return functools.partial(profile, working_directory=working_directory, save_neff_name=save_neff_name,
-                                 save_trace_name=save_trace_name, **options)  # fmt: skip
+        return functools.partial(
+            profile, working_directory=working_directory, save_neff_name=save_neff_name,
+            save_trace_name=save_trace_name, num_execs=num_execs, profile_nth=profile_nth, **options,
+        )  # fmt: skip
     folder = Path(working_directory) if working_directory else Path()
-    return benchmark(func, save_neff_name=str(folder / save_neff_name),
-                     save_trace_name=str(folder / save_trace_name))  # fmt: skip
+    profiled = range(profile_nth, num_execs + 1, profile_nth) or (profile_nth,)
+    reports = folder / _REPORTS if working_directory else None
+    traces = tuple(folder / _session_name(save_trace_name, execution) for execution in profiled)
+    return _timed(func, Artifacts(folder / save_neff_name, traces, reports))
+
+
+def _session_name(name: str, execution: int) -> str:
+    """A session's file as `neuron-profile capture --profile-nth-exec` names it."""
+    path = Path(name)
+    return name if execution == 1 else str(path.with_name(f"{path.stem}_exec_{execution}{path.suffix}"))
 
 
 def baremetal(

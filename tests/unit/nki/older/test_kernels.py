@@ -379,6 +379,26 @@ def test_profile_writes_its_files(tmp_path):
     assert '"kernel": "masked_softmax"' in (tmp_path / "k.ntff").read_text()
 
 
+@pytest.mark.parametrize(
+    ("executions", "every", "expected"),
+    [
+        (20, 10, ["k_exec_10", "k_exec_20"]),
+        (3, 1, ["k", "k_exec_2", "k_exec_3"]),
+        (5, 10, ["k_exec_10"]),
+        (1, 1, ["k"]),
+    ],
+)
+def test_profile_has_a_session_and_a_report_of_every_nth_execution(executions, every, expected, tmp_path):
+    folder = tmp_path / "made" / "here"
+    timed = nki.profile(
+        working_directory=str(folder), save_neff_name="k.neff", save_trace_name="k.ntff",
+        overwrite=False, num_execs=executions, profile_nth=every,
+    )(masked_softmax)  # fmt: skip
+    timed(X)
+    assert sorted(path.stem for path in folder.glob("*.ntff")) == expected
+    assert sorted(path.stem for path in (folder / "json_reports").iterdir()) == expected
+
+
 def test_baremetal_kernels_take_outputs_as_arguments():
     @nki.baremetal
     def kernel(a, result):
