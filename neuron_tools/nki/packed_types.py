@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+_SINCE_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+_core: Any = np._core if _SINCE_2 else np.core  # type: ignore[attr-defined]  # one of them has the tables
 _DESCR_FROM_TYPE, _REGISTER_DATA_TYPE, _GET_FUNCTIONS = 45, 192, 365
 _REGISTER_LOOP = 2
 """Places of functions in NumPy's tables: the same in every release since 1.7, the third since 2.0."""
@@ -86,7 +88,7 @@ def registered(scalar: type[np.generic], storage: np.dtype[Any]) -> np.dtype[Any
 
 def _functions_of(dtype: np.dtype[Any]) -> _Functions:
     """What NumPy does with elements of a type of its own."""
-    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    if _SINCE_2:
         pointer = _call(_GET_FUNCTIONS, ctypes.POINTER(_Functions), ctypes.py_object(dtype))
     else:
         pointer = _Prototype.from_address(id(dtype)).functions
@@ -96,8 +98,7 @@ def _functions_of(dtype: np.dtype[Any]) -> _Functions:
 
 def _call(place: int, result: Any, *arguments: Any) -> Any:
     """Call a function of NumPy's table of functions on arrays."""
-    core = getattr(np, "_core", None) or np.core
-    address = _entries(core.multiarray._ARRAY_API)[place]
+    address = _entries(_core.multiarray._ARRAY_API)[place]
     return ctypes.PYFUNCTYPE(result, *map(_argument_type, arguments))(address)(*arguments)
 
 
@@ -114,8 +115,7 @@ def _compare_as(comparison: np.ufunc, number: int, storage: np.dtype[Any]) -> No
     """Let a ufunc compare elements of a registered type as it compares those of its storage."""
     place = comparison.types.index(f"{storage.char * 2}->?")
     head = _Ufunc.from_address(id(comparison))
-    core = getattr(np, "_core", None) or np.core
-    address = _entries(core.umath._UFUNC_API)[_REGISTER_LOOP]
+    address = _entries(_core.umath._UFUNC_API)[_REGISTER_LOOP]
     kinds = (ctypes.c_int * 3)(number, number, np.dtype(np.bool_).num)
     register = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_int, ctypes.c_void_p,
                                  ctypes.c_void_p, ctypes.c_void_p)(address)  # fmt: skip
