@@ -82,9 +82,16 @@ def _masked(tensor: Own, mask: Mask) -> Own:
 
 
 def _partition_axis(tensor: TensorBase) -> int:
-    """The axis that steps from partition to partition; -1 where none does."""
-    line = tensor.backing.pitch_bytes // tensor.dtype.itemsize
-    return max((axis for axis, stride in enumerate(tensor.strides) if stride == line), default=-1)
+    """The axis that steps from partition to partition; -1 where none does.
+
+    Axes of size 1 after it have its step too, and blocks of one partition each before it (older dialect).
+    """
+    storage = tensor.backing
+    line = storage.pitch_bytes // tensor.dtype.itemsize
+    axes = [axis for axis, stride in enumerate(tensor.strides) if stride == line]
+    if not axes:
+        return -1
+    return axes[-1] if storage.blocks > 1 and storage.partitions == 1 else axes[0]
 
 
 def _expanded(tensor: TensorBase, key: tuple[Any, ...]) -> tuple[Any, ...]:

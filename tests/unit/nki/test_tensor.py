@@ -262,3 +262,25 @@ def test_a_register_or_a_tile_may_select():
         return result
 
     np.testing.assert_array_equal(run_raw(kernel, X, np.array([[5]], np.int32)).outputs, X[5])
+
+
+@pytest.mark.parametrize(
+    ("shape", "key", "expected"),
+    [
+        ((8, 1, 6), (slice(None), 0), (8, 6)),
+        ((1, 1, 6), (slice(None), 0), (1, 6)),
+        ((1, 1, 6), 0, (1, 1, 6)),
+        ((8, 1, 1), (slice(None), 0), (8, 1)),
+        ((8, 1, 6), 3, (1, 1, 6)),
+        ((8, 2, 6), (slice(None), 1), (8, 6)),
+    ],
+)
+def test_a_number_takes_any_dimension_but_the_partitions(shape, key, expected):
+    seen = []
+
+    def kernel(a):
+        seen.append(tile(shape)[key].shape)
+        return a
+
+    run_raw(kernel, X)
+    assert seen == [expected]
