@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from neuron_tools.nki.arguments import NumpyAdapter, register_adapter
 from neuron_tools.nki.dtypes import DType, as_dtype
+from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import where
 
 
 class _Annotation:
@@ -37,6 +40,20 @@ class _Annotation:
 
     def __repr__(self) -> str:
         return f"nki.typing.{self.name}"
+
+
+class _Scalar(_Annotation):
+    """`scalar(tile)`: a tile's one element as a number, for a loop's bound or an index."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if not arguments or not isinstance(arguments[0], NkiTensor):
+            return super().__call__(*arguments, **options)
+        tile = arguments[0]
+        if tile.size != 1:
+            raise NkiValidationError(
+                f"scalar takes a tile of one element, got shape {tile.shape}; take one of it", where()
+            )
+        return VirtualRegister(int(tile.known_integers().reshape(-1)[0]))
 
 
 class TensorForm(_Annotation):
@@ -78,6 +95,6 @@ register_adapter(FormAdapter())
 
 tensor = _Annotation("tensor")
 mutable_tensor = _Annotation("mutable_tensor")
-scalar = _Annotation("scalar")
+scalar = _Scalar("scalar")
 mutable = _Annotation("mutable")
 immutable = _Annotation("immutable")

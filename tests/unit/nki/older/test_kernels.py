@@ -11,7 +11,9 @@ from neuron_tools.compat.neuronxcc.nki import compiler as ncc
 from neuron_tools.compat.neuronxcc.nki import isa as nisa
 from neuron_tools.compat.neuronxcc.nki import language as nl
 from neuron_tools.compat.neuronxcc.nki import typing as nt
+from neuron_tools.compat.neuronxcc.nki.typing import scalar
 from neuron_tools.neff import read_neff
+from neuron_tools.nki.errors import NkiValidationError
 from tests.unit.nki.kernels import floats, integers
 
 X = floats(200, 96)
@@ -407,3 +409,30 @@ def test_baremetal_kernels_take_outputs_as_arguments():
     a, result = floats(64, 8), np.zeros((64, 8), np.float32)
     kernel(a, result)
     np.testing.assert_array_equal(result, 2 * a)
+
+
+def test_a_loop_runs_as_often_as_a_tile_says():
+    @nki.jit
+    def kernel(a, count):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        steps, total = nl.load(count), nl.load(a)
+        for _ in range(scalar(steps)):
+            total[...] = total + 1.0
+        nl.store(result, value=total)
+        return result
+
+    a = floats(64, 8)
+    for count in (0, 3):
+        found = nki.simulate_kernel(kernel, a, np.array([[count]], np.int32))
+        np.testing.assert_allclose(found, a + count, rtol=1e-6)
+
+
+def test_a_scalar_is_one_element():
+    @nki.jit
+    def kernel(a):
+        for _ in range(scalar(nl.load(a))):
+            pass
+        return a
+
+    with pytest.raises(NkiValidationError, match=r"one element, got shape \(64, 8\)"):
+        nki.simulate_kernel(kernel, floats(64, 8))
