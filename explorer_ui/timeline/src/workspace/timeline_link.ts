@@ -35,6 +35,11 @@ export class TimelineLink {
     return this.content.querySelector(`#${ID}`) ? window.neuronTimelines?.get(ID) : undefined;
   }
 
+  /** Whether everything in sight was drawn from data of its own resolution once. */
+  get isSharp(): boolean {
+    return (this.handle?.statistics().sharpAt ?? 0) > 0;
+  }
+
   /** Show what the address says; `isScopeNew`: the view goes to the scope unless the address says where it is. */
   show(params: URLSearchParams): void {
     const { handle } = this;

@@ -3,6 +3,7 @@
 import { History, current, type Changes } from "./address.js";
 import { Crumbs } from "./crumbs.js";
 import { Dock, type DockPanel } from "./dock.js";
+import { First } from "./first.js";
 import { listenToKeys } from "./keys.js";
 import { Live, type News } from "./live.js";
 import { layoutText, parseLayout, type Split } from "./layout.js";
@@ -28,6 +29,7 @@ export interface WorkspaceData {
 const UNHEARD = new Set(["t", "pinned", "collapsed", "expanded", "markers", "group", "span", "selection", "sel", "l", "max", "focus"]);
 const HEADLINE = "headline";
 const COMPARE = "compare";
+const TIMELINE = "timeline";
 
 export class Workspace {
   private readonly abort = new AbortController();
@@ -37,6 +39,7 @@ export class Workspace {
   private readonly crumbs: Crumbs;
   private readonly marks: Marks;
   private readonly timeline: TimelineLink;
+  private readonly first: First;
   private readonly shown = new Set<string>();
   private readonly requested = new Map<string, string>();
   private shownLayout = "";
@@ -77,6 +80,10 @@ export class Workspace {
         this.dock.show("source");
       },
     });
+    this.first = new First(
+      () => !this.shown.has(TIMELINE) || this.timeline.isSharp,
+      () => this.apply(),
+    );
     this.dock = new Dock(find("workspace-dock"), find("workspace-panels"), this.contents, {
       onLayout: () => this.keepLayout(),
       onShown: (name, isShown) => this.panelShown(name, isShown),
@@ -95,6 +102,7 @@ export class Workspace {
   destroy(): void {
     this.abort.abort();
     this.asking?.abort();
+    this.first.stop();
     this.live.stop();
     this.marks.destroy();
     this.crumbs.destroy();
@@ -196,11 +204,12 @@ export class Workspace {
   private request(name: string, params: URLSearchParams): void {
     const panel = this.data.panels.find((one) => one.name === name);
     if (!panel || !params.get("profile")) return;
-    if (name === "timeline") this.compare(params);
+    if (name === TIMELINE) this.compare(params);
+    else if (!this.first.isOver) return; // asked for when the timeline is drawn
     const key = contentKey(panel, params);
     if (this.requested.get(name) === key) return;
     this.requested.set(name, key);
-    if (name === "timeline") this.timeline.reset();
+    if (name === TIMELINE) this.timeline.reset();
     requestContent(name, contentAddress(this.data.path, panel, params));
   }
 
