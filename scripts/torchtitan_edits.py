@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
+from unittest.mock import patch
+
+REGISTRY = "torchtitan.models.llama3.config_registry"
 
 
 def llama3_405b_bf16() -> Any:
-    """`llama3_405b` without its float8 converter and without asynchronous tensor parallelism."""
-    llama = import_module("torchtitan.models.llama3")
-    config = import_module("torchtitan.models.llama3.config_registry").llama3_405b()
-    config.model_spec = llama.model_registry("405B")
+    """`llama3_405b` without its float8 converter and without asynchronous tensor parallelism.
+
+    The converter refuses other devices while the configuration is made: the model is registered without it.
+    """
+    registry = import_module(REGISTRY)
+    model_registry = registry.model_registry
+    with patch.object(registry, "model_registry", lambda name, **_: model_registry(name)):
+        config = registry.llama3_405b()
     config.parallelism.enable_async_tensor_parallel = False
     return config

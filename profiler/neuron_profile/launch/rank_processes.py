@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from neuron_tools.listening import free_port
 AUTO = "auto"
 _POLL_S = 0.2
 _GRACE_S = 10.0
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,39 @@ def rank_environment(plan: RankPlan, job: Job, rank: int, port: int) -> dict[str
 
 
 def run_ranks(plan: RankPlan, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the ranks to their end; the exit status is the first that is not 0."""
+    """Run the ranks to their end; the exit status is the first that is not 0.
+
+    A signal to all of this process's group stops the job: the ranks have it too, and this returns after them,
+    so that what they still write is recorded.
+    """
     running = plan.running if plan.running is not None else differing_ranks(plan, command, environment)
     print(f"neuron-profile: of {plan.ranks} ranks, these run: {_listed(running)}", file=sys.stderr)
     job, port = Job(plan.ranks, running), free_port()
-    processes = [
-        subprocess.Popen(command, env={**environment, **rank_environment(plan, job, rank, port)})
-        for rank in running
-    ]
-    return _wait_for_all(processes)
+    environments = [{**environment, **rank_environment(plan, job, rank, port)} for rank in running]
+    with _Stops() as stops:
+        processes = [subprocess.Popen(command, env=each) for each in environments]
+        return _wait_for_all(processes, stops)
+
+
+class _Stops:
+    """While it is entered, a signal that stops the job is noted, and the first is what ended it.
+
+    The handlers are functions, not SIG_IGN, so that the ranks get the signals' defaults.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __enter__(self) -> _Stops:
+        self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: object) -> None:
+        self.number = self.number or number
 
 
 def differing_ranks(
@@ -96,22 +122,40 @@ def differing_ranks(
         return tuple(json.loads(answer.read_text(encoding="utf-8"))) if answer.exists() else (0,)
 
 
-def _wait_for_all(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    """As torchrun does: where one fails, the others are ended."""
-    while any(process.poll() is None for process in processes):
-        if any(process.returncode not in (None, 0) for process in processes):
+def _wait_for_all(processes: Sequence[subprocess.Popen[bytes]], stops: _Stops) -> int:
+    """As torchrun does: where one fails, or the job is stopped, the others are ended."""
+    failed = 0
+    while not stops.number:
+        statuses = [process.poll() for process in processes]
+        failed = next(filter(None, statuses), 0)
+        if failed or None not in statuses:
             break
         time.sleep(_POLL_S)
+    else:
+        _wait(processes)
+    _end(processes)
+    if stops.number:
+        return 128 + stops.number
+    return failed if failed >= 0 else 128 - failed
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Terminate those that run; kill what is left after the grace."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    for process in processes:
-        try:
-            process.wait(_GRACE_S)
-        except subprocess.TimeoutExpired:
+    if not _wait(processes):
+        for process in processes:
             process.kill()
-    failed = [process.returncode for process in processes if process.returncode]
-    return next((code if code > 0 else 128 - code for code in failed), 0)
+            process.wait()
+
+
+def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
+    """Wait for all, at most the grace; whether they have ended."""
+    deadline = time.monotonic() + _GRACE_S
+    while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+        time.sleep(min(_POLL_S, _GRACE_S))
+    return all(process.poll() is not None for process in processes)
 
 
 def _listed(ranks: Sequence[int]) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,6 +37,53 @@ def test_each_rank_is_told_its_place_on_the_instances(tmp_path):
 def test_the_status_is_that_of_the_rank_that_failed():
     script = "import os, sys, time; sys.exit(3) if os.environ['RANK'] == '1' else time.sleep(60)"
     assert run_ranks(RankPlan(4, (0, 1), 4), [sys.executable, "-c", script], os.environ) == 3
+
+
+RUN = """
+import os, sys
+from neuron_profile.launch.rank_processes import RankPlan, run_ranks
+rank = sys.argv[1]
+sys.exit(run_ranks(RankPlan(8, (0, 1), 8), [sys.executable, "-c", rank], os.environ))
+"""
+RANK = """
+import os, signal, time
+{before}
+os.write(1, f"{{os.getpid()}}\\n".encode())
+while True:
+    time.sleep(60)
+"""
+IGNORES = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_group_ends_all_ranks_before_it(number):
+    status, ranks = stopped(number, RANK.format(before=""))
+    assert status == 128 + number
+    assert not any(runs(int(rank)) for rank in ranks)
+
+
+def test_ranks_that_ignore_the_signal_are_killed():
+    status, ranks = stopped(signal.SIGTERM, RANK.format(before=IGNORES), grace="0.2")
+    assert status == 128 + signal.SIGTERM
+    assert not any(runs(int(rank)) for rank in ranks)
+
+
+def stopped(number, rank, *, grace="10"):
+    """Start two ranks, send them and their launcher a signal when they run, and wait for the launcher."""
+    run = f"import neuron_profile.launch.rank_processes as all_; all_._GRACE_S = {grace}\n{RUN}"
+    command = [sys.executable, "-c", run, rank]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as launcher:
+        ranks = [launcher.stdout.readline().strip() for _ in range(2)]
+        os.killpg(launcher.pid, number)
+        return launcher.wait(), ranks
+
+
+def runs(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_the_first_rank_names_those_that_differ():
