@@ -195,6 +195,12 @@ class Views:
             layout = self._layouts[value] = self._find(value)
         return layout
 
+    def factors_in_memory(self, operation: Operation) -> tuple[Factor, ...]:
+        """Where the elements of a result with memory of its own lie in what it is reshaped or turned from."""
+        inner = self.layout(operation.operands[0])
+        rule = self._transpose if operation.opcode == "transpose" else self._reshape
+        return tuple(factor for dim in rule(operation, inner) or () for factor in dim)
+
     def _find(self, value: int) -> Layout:
         operation = self._made_by.get(value)
         whole = Layout(value, contiguous(self._module.shape_of(value)))

@@ -13,6 +13,7 @@ from neuron_tools.compiler.codegen.control import generate_branch, generate_whil
 from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.exchange import generate_exchange
+from neuron_tools.compiler.codegen.exchanged_rows import find_exchange, generate_exchange_of_rows
 from neuron_tools.compiler.codegen.fold import generate_reduce
 from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
 from neuron_tools.compiler.codegen.loop import generate_loop
@@ -28,8 +29,17 @@ from neuron_tools.compiler.codegen.window import generate_reduce_window, generat
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, EXCHANGE, MAX_POOL_GRADIENT
 from neuron_tools.compiler.passes.groups import Group
 
+
+def _generate_loop(context: Context, group: Group) -> None:
+    exchange = find_exchange(context, group)
+    if exchange is None:
+        generate_loop(context, group)
+    else:
+        generate_exchange_of_rows(context, group, exchange)
+
+
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
-    "loop": generate_loop,
+    "loop": _generate_loop,
     "attention": generate_attention,
     "dot": generate_dot,
     "convolution": generate_convolution,
