@@ -139,6 +139,23 @@ class Neff:
             raise NeffError(f"{what} is damaged and cannot be read: compile the model again.") from error
 
 
+def core_count(data: bytes | memoryview) -> int:
+    """NeuronCores that share an archive's computation out, by its table of contents alone.
+
+    Args:
+        data: The archive.
+
+    Returns:
+        The count; 1 for what is no archive, or a damaged one: running it says so.
+    """
+    try:
+        with zipfile.ZipFile(ViewReader(data)) as archive:
+            names = archive.namelist()
+    except _DAMAGE:
+        return 1
+    return 1 + len({name.split("/")[1] for name in names if name.startswith(STAGES)})
+
+
 def read_neff(path: Path) -> Neff:
     """Read a `.neff` file.
 

@@ -25,7 +25,7 @@ VERSION = "2.9"
 
 def dynamic_batch(neuron_script: torch.nn.Module) -> BatchedModel:
     """Let a traced model take batches of any size, in pieces of the size it was traced for."""
-    return BatchedModel(neuron_script, [torch.neuron.current_device()])
+    return BatchedModel(neuron_script, ())
 
 
 def async_load(trace: torch.nn.Module, enable_async_load: bool = True) -> None:

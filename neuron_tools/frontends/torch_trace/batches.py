@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class BatchedModel(torch.nn.Module):
 
     Args:
         model: A traced model, whole on the device.
-        cores: Cores that take the pieces in turn.
+        cores: Cores that take the pieces in turn; none: the core that the model was loaded on.
         dim: Dimension of the batch, in all inputs and results.
         any_size: Whether a batch may be of any size; else it has one piece for each core.
     """
@@ -49,9 +50,10 @@ class BatchedModel(torch.nn.Module):
             TraceError: The batch does not have a sample for each core's piece, and its size may not vary.
         """
         size = inputs[0].shape[self.dim]
-        if not self._any_size and size != self._piece * len(self.device_ids):
+        cores = max(len(self.device_ids), 1)
+        if not self._any_size and size != self._piece * cores:
             raise TraceError(
-                f"The batch has {size} samples, not {self._piece} for each of {len(self.device_ids)} cores: "
+                f"The batch has {size} samples, not {self._piece} for each of {cores} cores: "
                 "change the batch, or leave dynamic batching on."
             )
         pieces = [self._cut(inputs, first) for first in range(0, size, self._piece)]
@@ -72,7 +74,8 @@ class BatchedModel(torch.nn.Module):
 
     def _run(self, piece: Sequence[torch.Tensor], number: int) -> Any:
         """Start a piece on its core; the host waits for none before all have been started."""
-        with on_core(self.device_ids[number % len(self.device_ids)]), results_on_device():
+        ids = self.device_ids
+        with on_core(ids[number % len(ids)]) if ids else nullcontext(), results_on_device():
             return self.module(*piece)
 
     def _join(self, results: Sequence[Any], size: int) -> Any:

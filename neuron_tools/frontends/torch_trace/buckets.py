@@ -9,6 +9,7 @@ import torch
 
 from neuron_tools.frontends.torch_trace.batches import traced_shapes
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.placement import note_loaded
 
 BucketKernel = Callable[..., tuple[Sequence[torch.Tensor], torch.Tensor]]
 
@@ -30,6 +31,7 @@ class BucketedModel(torch.nn.Module):
         self._kernel = kernel
         self._constants = tuple(constants)
         self._shapes = [traced_shapes(model) for model in models]
+        note_loaded(models)
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """The result of the bucket's model; padding is the kernel's business to take off."""

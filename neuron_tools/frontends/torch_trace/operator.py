@@ -20,12 +20,13 @@ from typing import Any
 import torch
 
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_trace import loading, plain_errors
 from neuron_tools.frontends.torch_trace.clients import CLIENTS
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE, VALUES
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.inline_weights import inline_weights, read_artifact
 from neuron_tools.frontends.torch_trace.placement import next_core
-from neuron_tools.frontends.torch_trace.plain_errors import install, keeps_errors
+from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.frontends.torch_trace.streaming import run_stages
 from neuron_tools.neff import Neff
@@ -139,10 +140,12 @@ def execute_states(
             computed[number] = _written(inputs[position], computed[number])
         return computed
     check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-    return _on_device(loaded, digest, weights, inputs, kept)
+    with next_core(artifact):
+        return _on_device(loaded, digest, weights, inputs, kept)
 
 
-install()
+plain_errors.install()
+loading.install()
 _library.impl("execute", execute, "CompositeExplicitAutograd")
 _library.impl("execute_with", execute_with, "CompositeExplicitAutograd")
 _library.impl("execute_states", execute_states, "CompositeExplicitAutograd")
@@ -162,23 +165,22 @@ def _on_device(
     inputs: Sequence[torch.Tensor],
     kept: Mapping[int, int],
 ) -> list[torch.Tensor]:
-    """Run on the core whose turn it is, among other threads that call models."""
+    """Run on the current core, among other threads that call models."""
     provider = executables.current()
     assert provider is not None
     on_host = [value.detach().cpu() for value in inputs]
     shared = CLIENTS.enter()
     try:
-        with next_core():
-            held = [
-                _resident(loaded, ~i, value) if i in kept else value.to("neuron", non_blocking=True)
-                for i, value in enumerate(inputs)
-            ]
-            held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
-            results = _recorded(provider, loaded, digest, [*weights, *on_host])
-            core = results[0].device.index if results else 0
-            for position, number in kept.items():
-                results[number] = _stay(loaded, position, inputs[position], results[number])
-            del held
+        held = [
+            _resident(loaded, ~i, value) if i in kept else value.to("neuron", non_blocking=True)
+            for i, value in enumerate(inputs)
+        ]
+        held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
+        results = _recorded(provider, loaded, digest, [*weights, *on_host])
+        core = results[0].device.index if results else 0
+        for position, number in kept.items():
+            results[number] = _stay(loaded, position, inputs[position], results[number])
+        del held
         if _kept_on_device.get():
             return results
         if shared and results:

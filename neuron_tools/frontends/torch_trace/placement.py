@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.loaded_models import LOADED, Turns
 
-_turns: ContextVar[Iterator[int] | None] = ContextVar("cores_in_turn", default=None)
-_otherwise: list[Iterator[int]] = []
+_turns: ContextVar[Turns | None] = ContextVar("cores_in_turn", default=None)
+_otherwise: list[Turns] = []
 """Cores in turn of all calls for which nothing else chose one, where `choose_cores` said so."""
 _placed: ContextVar[bool] = ContextVar("core_is_chosen", default=False)
 
@@ -59,7 +60,7 @@ def on_cores(cores: Sequence[int]) -> Iterator[None]:
         TraceError: One of them does not exist.
     """
     check_cores(cores)
-    token = _turns.set(itertools.cycle(cores))
+    token = _turns.set(Turns(cores))
     try:
         yield
     finally:
@@ -73,15 +74,38 @@ def choose_cores(cores: Sequence[int]) -> None:
         TraceError: One of them does not exist.
     """
     check_cores(cores)
-    _otherwise[:] = [itertools.cycle(cores)]
+    _otherwise[:] = [Turns(cores)]
 
 
-def next_core() -> AbstractContextManager[None]:
-    """Run one call on the core whose turn it is; where it is anyway, where nobody said so."""
+def next_core(artifact: torch.Tensor | None = None) -> AbstractContextManager[None]:
+    """Run one call on the core whose turn it is, or of its model; where it is anyway, where neither is known.
+
+    Args:
+        artifact: The archive that is called.
+    """
     turns = _turns.get()
-    if turns is None and _otherwise and not _placed.get():
-        turns = _otherwise[0]
+    if turns is None and not _placed.get():
+        turns = _otherwise[0] if _otherwise else _own_turns(artifact)
     return nullcontext() if turns is None else on_core(next(turns))
+
+
+def _own_turns(artifact: torch.Tensor | None) -> Turns | None:
+    """The cores of the model that has an archive; none where the process is a rank, or chose a core."""
+    if artifact is None or _is_rank() or torch.neuron.current_device() != 0:
+        return None
+    return LOADED.turns_of(artifact, torch.neuron.device_count())
+
+
+def _is_rank() -> bool:
+    return "LOCAL_RANK" in os.environ or (
+        torch.distributed.is_available() and torch.distributed.is_initialized()
+    )
+
+
+def note_loaded(models: Sequence[torch.nn.Module]) -> None:
+    """Note that modules were loaded as one model: on the block's cores, or those that are used least."""
+    turns = _turns.get()
+    LOADED.add(models, () if turns is None else turns.cores)
 
 
 def all_cores() -> range:
@@ -137,3 +161,4 @@ def place(model: torch.nn.Module, cores: Sequence[int]) -> None:
         kind.register_forward_hook(model, placement.after, always_call=True),
     )
     model.__dict__["_neuron_placement"] = hooks
+    LOADED.add([model], cores)

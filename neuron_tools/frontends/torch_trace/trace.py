@@ -21,6 +21,7 @@ from neuron_tools.frontends.torch_trace import operator as operator  # registers
 from neuron_tools.frontends.torch_trace.compiling import Segment, compile_segment
 from neuron_tools.frontends.torch_trace.errors import NothingToRun, TraceError
 from neuron_tools.frontends.torch_trace.exported import ExportedModel, as_module, export_model
+from neuron_tools.frontends.torch_trace.placement import note_loaded
 from neuron_tools.frontends.torch_trace.segments import (
     SEGMENT_PREFIX,
     Segmented,
@@ -90,7 +91,9 @@ def trace(
         segmented = _segmented(exported, inputs, options.rules)
         artifacts = _compile(_Parts(exported, segmented, states), inputs, options)
         _keep([artifact.neff for artifact in artifacts.values()], options.folder)
-        return _script(_Parts(exported, segmented, states), artifacts, inputs, options.weights_apart)
+        script = _script(_Parts(exported, segmented, states), artifacts, inputs, options.weights_apart)
+    note_loaded([script])
+    return script
 
 
 def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.neff import Neff, NeffError, files, limits, read_neff, write_neff
+from neuron_tools.neff.archive import core_count
 from neuron_tools.neff.program_file import program_pieces
 from tests.unit.neff import computation
 from tests.unit.neff.computation import artifact
@@ -53,6 +54,12 @@ def test_weights_are_views_of_the_archive_where_an_array_may_begin(neff):
     assert all(view.obj is data for view in found)
     begins = [np.frombuffer(view, np.uint8).ctypes.data - start for view in found if len(view)]
     assert all(begin % 64 == 0 for begin in begins)
+
+
+def test_the_table_of_contents_tells_how_many_cores_share_it_out(neff):
+    assert core_count(neff.to_bytes()) == 1
+    assert core_count(replace(neff, stages=[neff.program, neff.program]).to_bytes()) == 3
+    assert core_count(b"PK, but no archive") == 1
 
 
 def test_a_changed_weight_is_refused(neff):
