@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 from dash.fingerprint import build_fingerprint
 
 from neuron_explorer import __version__
-from neuron_explorer.compared import other_profiles
+from neuron_explorer.address import SCOPE
+from neuron_explorer.compared import COMPARE, other_profiles
 from neuron_explorer.drawing import draw_page, guarded
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page
@@ -23,6 +25,8 @@ ARRANGEMENT = "a"
 """Parameter of the address: name of the arrangement."""
 BUNDLE = TIMELINE_BUNDLE.with_name("neuron_workspace.js")
 CONTENT, AT = "panel-content", "panel-at"
+TIMELINE, COMPARING, LAYOUT = "timeline", "compare", "l"
+"""A panel, an arrangement, and the parameter of the address that has a layout of the user's own."""
 
 
 def workspace_page(view: View) -> Any:
@@ -46,7 +50,7 @@ def workspace_page(view: View) -> Any:
             for panel in PANELS
         ],
     }
-    headline, *docked = (_place(panel) for panel in PANELS)
+    headline, *docked = (_place(panel, _drawn_at_once(panel, view)) for panel in PANELS)
     return html.Div(
         [
             headline,
@@ -72,7 +76,7 @@ def arrangement_choice(view: View) -> Any:
     links = [
         html.A(
             one.title,
-            href=view.address.to(**{ARRANGEMENT: one.name, "l": None, "max": None}),
+            href=view.address.to(**{ARRANGEMENT: one.name, LAYOUT: None, "max": None}),
             className="choice",
             **{"data-arrangement": one.name},
             **({"aria-current": "true"} if one is chosen else {}),
@@ -82,11 +86,25 @@ def arrangement_choice(view: View) -> Any:
     return html.Nav(links, className="choices", **{"aria-label": "Arrangement"})
 
 
-def _place(panel: Panel) -> Any:
+def _drawn_at_once(panel: Panel, view: View) -> Any:
+    """The timeline of a made arrangement of one profile: it is drawn while the browser arranges the panels.
+
+    All else is asked for, by the browser, when it knows what is in sight.
+    """
+    address = view.address
+    one_profile = arrangement_named(address.get(ARRANGEMENT)).name != COMPARING and not address.get(COMPARE)
+    if panel.name != TIMELINE or not address.profile or address.get(LAYOUT) or not one_profile:
+        return None
+    parameters = {name: address.parameters[name] for name in (SCOPE,) if name in address.parameters}
+    alone = replace(address, parameters={**parameters, "panel": panel.name})
+    return draw_panel(panel, replace(view, address=alone))
+
+
+def _place(panel: Panel, content: Any) -> Any:
     own = {"name": panel.name}
     return html.Section(
         [
-            html.Div(id={"type": CONTENT, **own}, className="panel-content"),
+            html.Div(content, id={"type": CONTENT, **own}, className="panel-content"),
             dcc.Store(id={"type": AT, **own}),
         ],
         id=f"panel-{panel.name}",

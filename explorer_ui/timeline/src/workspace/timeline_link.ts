@@ -31,6 +31,11 @@ export class TimelineLink {
     content.addEventListener("neuron-timeline-source", (event) => events.onSource((event as CustomEvent<SourcePlace>).detail));
   }
 
+  /** Whether the panel has a timeline, if not yet one that can be asked. */
+  get isThere(): boolean {
+    return this.content.querySelector(`#${ID}`) !== null;
+  }
+
   get handle(): TimelineHandle | undefined {
     return this.content.querySelector(`#${ID}`) ? window.neuronTimelines?.get(ID) : undefined;
   }

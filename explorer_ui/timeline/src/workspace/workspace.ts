@@ -207,6 +207,7 @@ export class Workspace {
     if (name === TIMELINE) this.compare(params);
     else if (!this.first.isOver) return; // asked for when the timeline is drawn
     const key = contentKey(panel, params);
+    if (name === TIMELINE && !this.requested.has(name) && this.timeline.isThere) this.requested.set(name, key); // came with the page
     if (this.requested.get(name) === key) return;
     this.requested.set(name, key);
     if (name === TIMELINE) this.timeline.reset();

@@ -76,6 +76,25 @@ def test_the_frame_holds_every_panel_and_stays_while_the_address_changes(view: V
     assert type(again[0]).__name__ == "NoUpdate"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "is_there"),
+    [
+        ({}, True),
+        ({"a": "kernel"}, True),
+        ({"a": "compare"}, False),
+        ({"compare": "x"}, False),
+        ({"l": "source"}, False),
+    ],
+)
+def test_the_timeline_comes_with_the_page_where_nothing_else_is_asked_for(
+    view: View, parameters: dict[str, str], is_there: bool
+) -> None:
+    frame = _text(workspace_page(replace(view, address=replace(view.address, parameters=parameters))))
+    if "is not built" in frame:
+        pytest.skip("The front end is not built.")
+    assert ('"NeuronTimeline"' in frame) is is_there
+
+
 def test_the_workspaces_script_is_loaded_by_the_workspace_alone(view: View) -> None:
     page = workspace_page(view)
     if "is not built" in _text(page):
