@@ -98,7 +98,7 @@ def SUMMARY(view: View) -> list[Any]:
     overview: Overview = view.result(results.OVERVIEW)
     return [
         *(html.P(notice, className="notice") for notice in notices(identity)),
-        html.P(overview_verdict(overview), className="verdict"),
+        html.P(overview_verdict(identity, overview), className="verdict"),
         _trace_figures(overview.trace)
         if overview.is_foreign and overview.trace is not None
         else _figures(view, overview),

@@ -52,6 +52,11 @@ class Identity:
     processes: tuple[ProcessIdentity, ...]
 
     @property
+    def ended_well(self) -> bool:
+        """Whether the captured command ended by itself and without an error, as far as the profile says."""
+        return self.complete and not self.interrupted and not self.exit_status
+
+    @property
     def name(self) -> str:
         """The folder's name."""
         return self.path.name

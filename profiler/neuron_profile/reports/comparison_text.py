@@ -98,7 +98,7 @@ def _headings(columns: Sequence[Column], names: Sequence[str]) -> RenderableType
     lines: list[RenderableType] = []
     for column, name in zip(columns, names):
         lines.append(Text.assemble((name, "bold"), "  ", column.identity.command))
-        said = [Text(overview_verdict(column.overview))]
+        said = [Text(overview_verdict(column.identity, column.overview))]
         said.extend(Text(notice, style="bold yellow") for notice in notices(column.identity))
         lines.append(Padding(Group(*said), (0, 0, 0, 2), expand=False))
     return Group(*lines, "")

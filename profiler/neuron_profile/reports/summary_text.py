@@ -56,13 +56,13 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
         yield warning_list(overview.warnings)
         return
     if not overview.occupancy.executions:
-        yield verdict(overview)
+        yield verdict(identity, overview)
         if overview.engines:
             yield engine_bars(overview.engines)
         yield warning_list(overview.warnings)
         return
     yield totals(overview)
-    yield verdict(overview)
+    yield verdict(identity, overview)
     if overview.engines:
         yield engine_bars(overview.engines)
     yield module_table(hotspots)
@@ -213,12 +213,12 @@ def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
             yield "", ", ".join(f"{row.category} {percent(row.of_peak)}" for row in held)
 
 
-def verdict(overview: Overview) -> RenderableType:
+def verdict(identity: Identity, overview: Overview) -> RenderableType:
     """One sentence: what the program waits for."""
-    return Text(f"{overview_verdict(overview)}\n", style="bold")
+    return Text(f"{overview_verdict(identity, overview)}\n", style="bold")
 
 
-def overview_verdict(overview: Overview) -> str:
+def overview_verdict(identity: Identity, overview: Overview) -> str:
     """What the program waits for, in one sentence; of what has no host or no device, what there is."""
     if overview.is_device_alone:
         share = overview.active_share
@@ -226,6 +226,8 @@ def overview_verdict(overview: Overview) -> str:
         return f"The device alone was profiled: {duration(overview.total_ns)}{active}."
     if overview.is_foreign and overview.trace is not None:
         return trace_verdict(overview.trace)
+    if overview.occupancy.bound is Bound.NOTHING_RAN and not identity.ended_well:
+        return "Nothing ran on the device until the command ended."
     return verdict_text(overview.occupancy)
 
 

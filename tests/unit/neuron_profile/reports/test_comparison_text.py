@@ -39,7 +39,7 @@ def test_an_empty_profile_stands_beside_a_full_one(make_profile) -> None:
 
 
 def test_a_long_verdict_stands_below_its_name_on_every_line(make_profile, monkeypatch) -> None:
-    monkeypatch.setattr(comparison_text, "overview_verdict", lambda overview: "words " * 40)
+    monkeypatch.setattr(comparison_text, "overview_verdict", lambda *_: "words " * 40)
     said = [line for line in lines_of(make_profile(), make_profile("other.nprof")) if "words" in line]
     assert len(said) > 4
     assert all(line.startswith("  words") for line in said)

@@ -103,8 +103,14 @@ def test_the_sentence_says_what_the_program_waits_for(steady_ns: int, start: str
 
 def test_a_profile_in_which_nothing_ran(make_profile) -> None:
     text = summary_of(make_profile(tables={}))
-    assert "Nothing ran on the device" in text
+    assert "Nothing ran on the device: did the program move" in text
     assert "Module" not in text
+
+
+def test_of_a_program_that_failed_nobody_asks_why_nothing_ran(make_profile) -> None:
+    text = summary_of(make_profile(tables={}, exit_status=1))
+    assert "Nothing ran on the device until the command ended." in text
+    assert "did the program" not in text
 
 
 def test_a_profile_of_the_device_alone(tmp_path: Path) -> None:
