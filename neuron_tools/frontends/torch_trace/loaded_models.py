@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from weakref import ReferenceType, ref
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -34,14 +35,16 @@ class Turns:
 
 @dataclass(eq=False)
 class LoadedModel:
-    """A model that has not been freed.
+    """A model of which an archive is in memory.
 
     Attributes:
-        artifacts: The memory of its archives, weakly.
+        modules: What was traced or loaded, weakly.
+        artifacts: The memory of its archives, weakly: archives that ran lately stay in memory.
         width: Cores that one call needs; more than one for a NeuronCore Pipeline.
         turns: Cores on which calls begin; none before the first call.
     """
 
+    modules: list[ReferenceType[torch.nn.Module]]
     artifacts: list[StorageWeakRef]
     width: int
     turns: Turns | None = None
@@ -49,6 +52,10 @@ class LoadedModel:
     def is_alive(self) -> bool:
         """Whether somebody still holds one of its archives."""
         return not all(artifact.expired() for artifact in self.artifacts)
+
+    def is_used(self) -> bool:
+        """Whether somebody still holds one of its modules."""
+        return any(module() is not None for module in self.modules)
 
     def used_cores(self) -> list[int]:
         """The cores that it is loaded on."""
@@ -76,7 +83,9 @@ class LoadedModels:
             return
         width = max(core_count(memoryview(artifact.numpy())) for artifact in artifacts)
         references = [StorageWeakRef(artifact.untyped_storage()) for artifact in artifacts]
-        loaded = LoadedModel(references, width, Turns(cores) if cores else None)
+        loaded = LoadedModel(
+            [ref(model) for model in models], references, width, Turns(cores) if cores else None
+        )
         with self._lock:
             self._replace(loaded)
 
@@ -90,7 +99,7 @@ class LoadedModels:
         with self._lock:
             loaded = self._by_memory.get(artifact.untyped_storage()._cdata)
             if loaded is not None and loaded.turns is None:
-                self._settle(cores_here)
+                self._settle(loaded, cores_here)
             return None if loaded is None else loaded.turns
 
     def _replace(self, loaded: LoadedModel) -> None:
@@ -102,10 +111,10 @@ class LoadedModels:
         self._models = [model for model in self._models if model.is_alive()] + [loaded]
         self._by_memory = {each.cdata: model for model in self._models for each in model.artifacts}
 
-    def _settle(self, cores_here: int) -> None:
+    def _settle(self, called: LoadedModel, cores_here: int) -> None:
         """Give cores to all models that have none, in the order in which they were loaded."""
         usage = [0] * cores_here
-        living = [model for model in self._models if model.is_alive()]
+        living = [model for model in self._models if model is called or model.is_used()]
         for model in living:
             _count(usage, model)
         for model in living:

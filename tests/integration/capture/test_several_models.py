@@ -38,3 +38,30 @@ def test_two_loaded_models_run_on_two_cores(
         root / f"neuron0/neuron_core{core}/stats/other_info/inference_count/total" for core in range(2)
     ]
     assert [int(counter.read_text()) for counter in counters] == [2, 3]
+
+
+UNLOADED = """
+import gc, torch, torch_neuronx
+torch.manual_seed(0)
+model = torch.nn.Linear(64, 64).eval().requires_grad_(False)
+features = torch.randn(8, 64)
+torch.jit.save(torch_neuronx.trace(model, features), "model.pt")
+gc.collect()
+for _ in range(3):
+    loaded = torch.jit.load("model.pt")
+    loaded(features)
+    del loaded
+    gc.collect()
+both = [torch.jit.load("model.pt") for _ in range(2)]
+for each in both:
+    each(features)
+"""
+
+
+def test_a_core_is_free_again_when_its_model_is_deleted(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_RT_NUM_CORES", "2")
+    folder.capture(UNLOADED)
+    query = "SELECT pcore_idx, count(*) FROM ExecutionInfo GROUP BY 1 ORDER BY 1"
+    assert rows(folder.profile(), query) == [(0, 4), (1, 1)]

@@ -68,6 +68,19 @@ def test_a_core_is_free_again_when_its_model_is_gone():
     assert first_cores(loaded, [new], 2) == [0]
 
 
+def test_an_archive_that_is_kept_after_its_model_takes_no_core():
+    gone = model()
+    kept_in_memory = gone.get_submodule("0").artifact
+    loaded = loaded_with([gone])
+    assert first_cores(loaded, [gone], 2) == [0]
+    del gone
+    gc.collect()
+    new = model()
+    loaded.add([new])
+    assert first_cores(loaded, [new], 2) == [0]
+    assert next(loaded.turns_of(kept_in_memory, 2)) == 0  # it may still be called, where it was
+
+
 def test_a_model_that_somebody_placed_counts_on_its_core():
     placed, other = model(), model()
     loaded = LoadedModels()
