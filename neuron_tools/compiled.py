@@ -87,8 +87,8 @@ class KeptCode(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for one signature: the wheel's, else what this machine keeps, else None.
 
-        numba would first get everything ready with which it compiles, SciPy's linear algebra included: longer
-        than most of what we compile then runs. Code that is made calls nothing of that beside the runtime.
+        numba's own method first loads all that it compiles with, SciPy's linear algebra included, which takes
+        longer than most of our loops run. Code that is compiled needs numba's runtime alone.
         """
         rtsys.initialize(target_context)
         return self._load_shipped(sig, target_context) or self._load_overload(sig, target_context)

@@ -16,13 +16,7 @@ from neuron_explorer.parts.quantities import Cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Need, Section, section
-from neuron_explorer.source_costs import (
-    SOURCE_FILES,
-    SOURCE_WORK,
-    LineWork,
-    opening_line,
-    source_text,
-)
+from neuron_explorer.source_costs import SOURCE_FILES, SOURCE_WORK, LineWork, opening_line, source_text
 from neuron_explorer.theme import ENGINE_COLOURS, engine_colour
 from neuron_profile.analysis.hotspots import LineCost
 from neuron_profile.analysis.line_times import LineTimes
@@ -155,7 +149,7 @@ def _draw_file(view: View) -> Any:
     if data["first"] > 1 or data["last"] < len(texts):
         notes.append(f"Lines {data['first']:,} to {data['last']:,} of {len(texts):,} are shown.")
     if times.in_kernels:
-        notes.append("Lines of a kernel have their part of the time of the line that calls it.")
+        notes.append("Times inside a kernel are part of the time of the line that calls it.")
     body = [
         html.Div(_legend(), className="explains"),
         *(html.P(note, className="explains") for note in notes),

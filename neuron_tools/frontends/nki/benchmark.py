@@ -171,17 +171,22 @@ def profile(
         working_directory: Folder of the files; made when the kernel is called.
         save_neff_name: File for the compiled artifact.
         save_trace_name: File for a session; those of executions after the first end in `_exec_N`.
-        num_execs: Executions; all take the same time here.
-        profile_nth: Every which of them has a session, and a report in the folder's `json_reports`.
+        num_execs: Executions, `profile_nth` at the least; all take the same time here.
+        profile_nth: Every so many executions one has a session, and a report in the folder's `json_reports`.
         options: Accepted for compatibility.
+
+    Raises:
+        ValueError: A number is below 1.
     """
     if func is None:
         return functools.partial(
             profile, working_directory=working_directory, save_neff_name=save_neff_name,
             save_trace_name=save_trace_name, num_execs=num_execs, profile_nth=profile_nth, **options,
         )  # fmt: skip
+    if num_execs < 1 or profile_nth < 1:
+        raise ValueError(f"num_execs={num_execs} and profile_nth={profile_nth} must both be at least 1.")
     folder = Path(working_directory) if working_directory else Path()
-    profiled = range(profile_nth, num_execs + 1, profile_nth) or (profile_nth,)
+    profiled = range(profile_nth, max(num_execs, profile_nth) + 1, profile_nth)
     reports = folder / _REPORTS if working_directory else None
     traces = tuple(folder / _session_name(save_trace_name, execution) for execution in profiled)
     return _timed(func, Artifacts(folder / save_neff_name, traces, reports))

@@ -7,8 +7,9 @@ to core 1. What belongs to one model (pieces between which the CPU works, bucket
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from weakref import ReferenceType, ref
 
 import torch
@@ -22,15 +23,10 @@ class Turns:
 
     def __init__(self, cores: Sequence[int]) -> None:
         self.cores = tuple(cores)
-        self._calls = 0
-
-    def __iter__(self) -> Iterator[int]:
-        return self
+        self._turns = cycle(self.cores)
 
     def __next__(self) -> int:
-        core = self.cores[self._calls % len(self.cores)]
-        self._calls += 1
-        return core
+        return next(self._turns)
 
 
 @dataclass(eq=False)

@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neuron_profile.launch.signals import FORWARDED, SignalQueue
+from neuron_profile.launch.signals import FORWARDED, STOPS, SignalQueue
 from neuron_profile.launch.terminal import Terminal
 from neuron_tools.errors import NeuronToolsError
 
 POLL_SECONDS = 1.0
 SIGNAL_STATUS = 128  # a shell reports a command that a signal ended as 128 + the signal's number
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class LaunchError(NeuronToolsError):
@@ -87,7 +86,7 @@ def _follow(
             if number == signal.SIGCHLD:
                 _follow_suspension(process.pid, terminal)
             else:
-                interrupted = interrupted or number in _STOPS
+                interrupted = interrupted or number in STOPS
                 _signal_group(process.pid, number)
         if process.poll() is None:
             tick()

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuron_profile.launch.signals import STOPS
 from neuron_tools.capture.options import VARIABLE as CAPTURE_VARIABLE
 from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE
 from neuron_tools.device.distributed.job import Job
@@ -25,7 +26,6 @@ from neuron_tools.listening import free_port
 AUTO = "auto"
 _POLL_S = 0.2
 _GRACE_S = 10.0
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _Stops:
         self.number = 0
 
     def __enter__(self) -> _Stops:
-        self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
+        self._before = {number: signal.signal(number, self._note) for number in STOPS}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,7 +154,7 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
     """Wait for all, at most the grace; whether they have ended."""
     deadline = time.monotonic() + _GRACE_S
     while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
-        time.sleep(min(_POLL_S, _GRACE_S))
+        time.sleep(_POLL_S)
     return all(process.poll() is not None for process in processes)
 
 

@@ -7,7 +7,8 @@ import select
 import signal
 from types import FrameType, TracebackType
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+FORWARDED = (*STOPS, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class SignalQueue:

@@ -227,7 +227,7 @@ def overview_verdict(identity: Identity, overview: Overview) -> str:
     if overview.is_foreign and overview.trace is not None:
         return trace_verdict(overview.trace)
     if overview.occupancy.bound is Bound.NOTHING_RAN and not identity.ended_well:
-        return "Nothing ran on the device until the command ended."
+        return "Nothing had run on the device when the command ended."
     return verdict_text(overview.occupancy)
 
 

@@ -37,7 +37,7 @@ export class TimelineLink {
   }
 
   get handle(): TimelineHandle | undefined {
-    return this.content.querySelector(`#${ID}`) ? window.neuronTimelines?.get(ID) : undefined;
+    return this.isThere ? window.neuronTimelines?.get(ID) : undefined;
   }
 
   /** Whether everything in sight was drawn from data of its own resolution once. */

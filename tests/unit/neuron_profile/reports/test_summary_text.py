@@ -109,7 +109,7 @@ def test_a_profile_in_which_nothing_ran(make_profile) -> None:
 
 def test_of_a_program_that_failed_nobody_asks_why_nothing_ran(make_profile) -> None:
     text = summary_of(make_profile(tables={}, exit_status=1))
-    assert "Nothing ran on the device until the command ended." in text
+    assert "Nothing had run on the device when the command ended." in text
     assert "did the program" not in text
 
 

@@ -401,6 +401,11 @@ def test_profile_has_a_session_and_a_report_of_every_nth_execution(executions, e
     assert sorted(path.stem for path in (folder / "json_reports").iterdir()) == expected
 
 
+def test_profile_refuses_numbers_below_one():
+    with pytest.raises(ValueError, match="profile_nth=0 must both be at least 1"):
+        nki.profile(masked_softmax, profile_nth=0)
+
+
 def test_baremetal_kernels_take_outputs_as_arguments():
     @nki.baremetal
     def kernel(a, result):
