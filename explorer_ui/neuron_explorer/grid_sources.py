@@ -12,6 +12,7 @@ from neuron_explorer.analyses import analysis
 from neuron_explorer.grid_rows import (
     FIRST_CORES,
     Column,
+    Kind,
     Request,
     Source,
     count_rows,
@@ -24,15 +25,30 @@ from neuron_tools.profile.reader import Profile
 GROUPS, COUNT, KEYS = "grid-groups", "grid-count", "grid-keys"
 KEYS_AT_ONCE = 1_000
 
-_OPERATION_COLUMNS = (
-    Column("time_ns", "Time", "time", 110),
-    Column("share", "Share", "share", 100),
-    Column("calls", "Calls", "count", 90),
-    Column("mean_ns", "Mean", "time", 100),
-    Column("longest_ns", "Longest", "time", 100),
-    Column("hbm_bytes", "HBM", "bytes", 100),
-    Column("flops", "Model FLOPs", "number", 110),
-    Column("flops_per_byte", "FLOPs per byte", "number", 120),
+_TITLES: dict[str, tuple[str, Kind]] = {
+    "time_ns": ("Time", "time"), "start_ts": ("Start", "time"), "duration_ns": ("Time", "time"),
+    "mean_ns": ("Mean", "time"), "longest_ns": ("Longest", "time"), "share": ("Share", "share"),
+    "dma_wait_ns": ("Waited for DMA", "time"), "wait_ns": ("Waited", "time"),
+    "evt_wait_time_ns": ("Waited", "time"),
+    "calls": ("Calls", "count"), "count": ("Count", "count"),
+    "hbm_bytes": ("HBM", "bytes"), "flops": ("Model FLOPs", "number"),
+    "flops_per_byte": ("FLOPs per byte", "number"),
+    "engine": ("Engine", "text"), "opcode": ("Instruction", "text"), "operands": ("Operands", "text"),
+    "name": ("Name", "text"), "category": ("Kind", "text"), "hlo_name": ("HLO", "text"),
+    "framework_name": ("Operation", "text"), "layer": ("Module", "text"), "is_backward": ("Backward", "text"),
+    "source_file": ("File", "text"), "source_line": ("Line", "count"), "process_idx": ("Process", "count"),
+    "id": ("Id", "count"),
+}  # fmt: skip
+
+def _columns(widths: str) -> tuple[Column, ...]:
+    """Columns in order: "time_ns:110 share:100", their names and how many pixels wide they are."""
+    pairs = (column.split(":") for column in widths.split())
+    return tuple(Column(name, *_TITLES[name], int(width), is_hidden=name == "id") for name, width in pairs)
+
+
+_OPERATION_COLUMNS = _columns(
+    "time_ns:110 share:100 calls:90 mean_ns:100 longest_ns:100 hbm_bytes:100 flops:110 "
+    "flops_per_byte:120"
 )
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
@@ -79,16 +95,9 @@ SOURCES = {
         Source(
             "opcode",
             "Instruction",
-            (
-                Column("engine", "Engine", "text", 100),
-                Column("opcode", "Instruction", "text", 220),
-                Column("time_ns", "Time", "time", 110),
-                Column("share", "Share", "share", 100),
-                Column("count", "Count", "count", 110),
-                Column("mean_ns", "Mean", "time", 100),
-                Column("longest_ns", "Longest", "time", 100),
-                Column("dma_wait_ns", "Waited for DMA", "time", 120),
-                Column("wait_ns", "Waited", "time", 110),
+            _columns(
+                "engine:100 opcode:220 time_ns:110 share:100 count:110 mean_ns:100 longest_ns:100 "
+                "dma_wait_ns:120 wait_ns:110"
             ),
             """
 SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
@@ -105,17 +114,9 @@ SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
         Source(
             "operations",
             "Operations",
-            (
-                Column("framework_name", "Operation", "text", 260),
-                Column("layer", "Module", "text", 260),
-                Column("is_backward", "Backward", "text", 90),
-                Column("start_ts", "Start", "time", 110),
-                Column("duration_ns", "Time", "time", 100),
-                Column("hbm_bytes", "HBM", "bytes", 100),
-                Column("source_file", "File", "text", 260),
-                Column("source_line", "Line", "count", 80),
-                Column("process_idx", "Process", "count", 80),
-                Column("id", "Id", "count", 100, is_hidden=True),
+            _columns(
+                "framework_name:260 layer:260 is_backward:90 start_ts:110 duration_ns:100 "
+                "hbm_bytes:100 source_file:260 source_line:80 process_idx:80 id:100"
             ),
             f"""
 SELECT id, framework_name, layer, CASE WHEN is_backward THEN 'backward' ELSE '' END AS is_backward, start_ts,
@@ -128,20 +129,10 @@ FROM FrameworkInstruction WHERE {FIRST_CORES}
         Source(
             "instructions",
             "Instructions",
-            (
-                Column("engine", "Engine", "text", 90),
-                Column("opcode", "Instruction", "text", 160),
-                Column("start_ts", "Start", "time", 110),
-                Column("duration_ns", "Time", "time", 100),
-                Column("evt_wait_time_ns", "Waited", "time", 100),
-                Column("framework_name", "Operation", "text", 180),
-                Column("layer", "Module", "text", 200),
-                Column("hlo_name", "HLO", "text", 140),
-                Column("operands", "Operands", "text", 320),
-                Column("source_file", "File", "text", 220),
-                Column("source_line", "Line", "count", 80),
-                Column("process_idx", "Process", "count", 80),
-                Column("id", "Id", "count", 120, is_hidden=True),
+            _columns(
+                "engine:90 opcode:160 start_ts:110 duration_ns:100 evt_wait_time_ns:100 "
+                "framework_name:180 layer:200 hlo_name:140 operands:320 source_file:220 source_line:80 "
+                "process_idx:80 id:100"
             ),
             "SELECT * FROM Instruction",
             "duration_ns",
@@ -150,14 +141,9 @@ FROM FrameworkInstruction WHERE {FIRST_CORES}
         Source(
             "spans",
             "Host spans",
-            (
-                Column("name", "Name", "text", 320),
-                Column("category", "Kind", "text", 120),
-                Column("start_ts", "Start", "time", 110),
-                Column("duration_ns", "Time", "time", 100),
-                Column("source_file", "File", "text", 260),
-                Column("source_line", "Line", "count", 80),
-                Column("process_idx", "Process", "count", 80),
+            _columns(
+                "name:320 category:120 start_ts:110 duration_ns:100 source_file:260 source_line:80 "
+                "process_idx:80"
             ),
             """
 SELECT name, kind AS category, start_ts, duration_ns, source_file, source_line, process_idx FROM HostSpan
@@ -168,13 +154,7 @@ UNION ALL SELECT name, category, start_ts, duration_ns, source_file, source_line
         Source(
             "names",
             "Host span",
-            (
-                Column("name", "Name", "text", 380),
-                Column("time_ns", "Time", "time", 110),
-                Column("calls", "Calls", "count", 100),
-                Column("mean_ns", "Mean", "time", 100),
-                Column("longest_ns", "Longest", "time", 100),
-            ),
+            _columns("name:380 time_ns:110 calls:100 mean_ns:100 longest_ns:100"),
             """
 SELECT name, CAST(sum(duration_ns) AS BIGINT) AS time_ns, count(*) AS calls,
     CAST(avg(duration_ns) AS DOUBLE) AS mean_ns, max(duration_ns) AS longest_ns

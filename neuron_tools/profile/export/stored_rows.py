@@ -54,7 +54,7 @@ def stored_rows(
     columns = tables.columns(source.table)
     wanted = (
         "process_idx", source.index, "start_ts", "end_ts", *source.track.needed(), *source.name.needed(),
-        *_OTHERS, *source.arguments.values(),
+        *_OTHERS, *source.arguments,
     )  # fmt: skip
     names = [name for name in dict.fromkeys(wanted) if name in columns]
     outgoing, incoming = (_Edges.of(source, tables, end, flows) for end in ("in", "out"))
@@ -121,9 +121,9 @@ def _renamed(
         "flow_out": outgoing,
         "flow_in": incoming,
     }
-    for label, column in source.arguments.items():
+    for column in source.arguments:
         if column in rows.schema.names:
-            columns[f"arg_{label}"] = _argument(rows.column(column), keeps_zero=column == "id")
+            columns[f"arg_{column}"] = _argument(rows.column(column), keeps_zero=column == "id")
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -73,8 +73,8 @@ def has_flows(tables: Tables) -> bool:
 def _arguments(source: SpanSource, tables: Tables) -> list[str]:
     columns = tables.columns(source.table)
     return [
-        f', {_argument(column, columns[column])} AS "arg_{label}"'
-        for label, column in source.arguments.items()
+        f', {_argument(column, columns[column])} AS "arg_{column}"'
+        for column in source.arguments
         if column in columns
     ]
 
