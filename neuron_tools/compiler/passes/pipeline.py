@@ -36,6 +36,7 @@ PASSES = (
     recognise_windows,  # before rows: an axis that is counted through needs no index at all
     recognise_rows,
     simplify_algebra,
+    absorb_into_convolutions,  # first: what a convolution can write turned needs no transpose to sink
     sink_transposes,
     simplify,  # transposes that now follow one another become one
     turn_reductions,

@@ -6,6 +6,7 @@ import pytest
 
 from neuron_tools.compiler.passes.absorb_into_convolutions import absorb_into_convolutions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
+from neuron_tools.compiler.passes.pipeline import optimise
 from tests.unit.compiler.modules import function, module, tensor
 
 IMAGE, KERNEL = tensor((2, 8, 10, 10)), tensor((4, 8, 3, 3))
@@ -93,3 +94,20 @@ def test_zeros_around_the_image_are_the_convolutions_padding(pad, stays):
     assert any(operation.opcode == "pad" for operation in operations) == stays
     if not stays:
         assert operations[-1].attributes["padding"] == (2, 3, 2, 1)
+
+
+def test_an_update_by_a_transposed_gradient_leaves_no_transpose_behind():
+    """What follows the transpose, the optimizer's step, must not carry it away from the convolution."""
+    result = tensor((4, 2, 10, 10))
+    text = function(
+        f"%a: {IMAGE}, %k: {KERNEL}, %w: {result}",
+        result,
+        convolved("a", "k", (IMAGE, KERNEL, tensor((2, 4, 10, 10))), "c"),
+        f"%t = stablehlo.transpose %c, dims = [1, 0, 2, 3] : ({tensor((2, 4, 10, 10))}) -> {result}",
+        f"%l = stablehlo.constant dense<0.1> : {result}",
+        f"%s = stablehlo.multiply %t, %l : {result}",
+        f"%r = stablehlo.add %w, %s : {result}",
+    )
+    opcodes = [operation.opcode for operation in optimise(module(text)).operations]
+    assert "convolution" in opcodes
+    assert "transpose" not in opcodes
