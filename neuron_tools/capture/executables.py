@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.fusion import EagerFusion
 from neuron_tools.device.native import CANNOT_FUSE
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.executable import Executable, save
+from neuron_tools.records.executable import Executable, of_another_module, save, save_shared
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
@@ -152,13 +153,12 @@ class ExecutableStore:
 
     def _moved(self, first: Executable, shared: SharedCode) -> Executable | None:
         """The executable of the module that runs the code now; None where its operations are others."""
-        from neuron_tools.records.program import with_framework
-
         started_ns = time.perf_counter_ns()
-        program = with_framework(first.program, tuple(shared.framework()))
-        if program is None:
+        moved = of_another_module(first, tuple(shared.framework()))
+        if moved is None:
             return None
-        return self._numbered(program, first.simulation, first.name, first.kind, started_ns)
+        with self._lock:
+            return self._added(moved, started_ns, code=self._path(first))
 
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
         return self._guarded(lambda: self._compile(module_factory, name, kind), name)
@@ -194,21 +194,31 @@ class ExecutableStore:
         self, program: Program, simulation: Simulation, name: str, kind: str, started_ns: int
     ) -> Executable:
         with self._lock:
-            elapsed_ns = time.perf_counter_ns() - started_ns if self._keep_compile_time else 0
-            self._count += 1
-            executable = Executable(self._count, name, kind, program, simulation, elapsed_ns)
-            self._store(executable)
-            for tell in self.on_executable:
-                tell(executable)
-            return executable
+            return self._added(Executable(0, name, kind, program, simulation), started_ns)
+
+    def _added(self, made: Executable, started_ns: int, code: Path | None = None) -> Executable:
+        """The executable with its number, stored: without its code where the file `code` has that."""
+        elapsed_ns = time.perf_counter_ns() - started_ns if self._keep_compile_time else 0
+        self._count += 1
+        executable = replace(made, number=self._count, compile_time_ns=elapsed_ns)
+        self._store(executable, code)
+        for tell in self.on_executable:
+            tell(executable)
+        return executable
 
     def _warn_of_disk(self, message: str) -> None:
         self._definitions.write("warning", message=message, category="disk")
 
-    def _store(self, executable: Executable) -> None:
-        path = self._folder / f"{executable.number:06d}.npz"
+    def _path(self, executable: Executable) -> Path:
+        return self._folder / f"{executable.number:06d}.npz"
+
+    def _store(self, executable: Executable, code: Path | None) -> None:
+        path = self._path(executable)
         try:
-            save(executable, path)
+            if code is None:
+                save(executable, path)
+            else:
+                save_shared(executable, path, code)
         except OSError as error:
             self._warn_of_disk(f"{path.name}: {error.strerror}")
             return

@@ -24,9 +24,9 @@ from neuron_tools.capture.tables import (
     transfers,
     usage,
 )
-from neuron_tools.capture.tables.ids import id_layout
+from neuron_tools.capture.tables.ids import IdLayout, id_layout
 from neuron_tools.capture.tables.kernels import kernel_columns
-from neuron_tools.capture.template import make_template
+from neuron_tools.capture.template import Template, make_template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.records.executable import Executable
@@ -34,7 +34,6 @@ from neuron_tools.simulator import counters
 from neuron_tools.simulator.instruction_costs import is_estimate
 
 Ints = npt.NDArray[np.int64]
-OPERATION_TABLES = ("HloInstruction", "FrameworkInstruction", "FrameworkShare", "CcOp")
 LEVELS = ("HloInstruction", "FrameworkInstruction")
 
 
@@ -85,10 +84,14 @@ class ExecutionTables:
         self._calls = CallingStacks(stacks)
         self._pools: dict[str, TextPools] = defaultdict(TextPools)
         self._rows: dict[int, tuple[ExecutableRows, ...]] = {}
+        self._of_code: dict[int, tuple[ExecutableRows, ...]] = {}
 
     def add(self, executable: Executable) -> None:
-        """Make an executable known."""
-        self._rows[executable.number] = tuple(map(self._templates, executable.of_cores))
+        """Make an executable known; what it has in common with others of the same code is kept once."""
+        rows = tuple(map(self._templates, executable.of_cores))
+        code = id(executable.program.instructions)
+        first = self._of_code.setdefault(code, rows)
+        self._rows[executable.number] = tuple(map(_in_common, first, rows))
 
     def knows(self, number: int) -> bool:
         """Whether the executable was added."""
@@ -140,9 +143,26 @@ class ExecutionTables:
         dma_bytes = {"hbm_read_bytes": moved.hbm_read_bytes, "hbm_write_bytes": moved.hbm_write_bytes}
         work = hierarchy.work_by_hlo(template, counts, dma_bytes)
         origins = origin.origins(program.framework, self._stacks)
-        estimates = is_estimate(program.instructions, self._core)
-        kernel = kernel_columns(executable, self._stacks)
         tables = {
+            "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
+            "FrameworkInstruction": hierarchy.framework_table(
+                template, layout, work, origins, pools["FrameworkInstruction"]
+            ),
+            "FrameworkShare": shares.share_table(template, layout),
+            "CcOp": collectives.collective_table(template, self._core, origins, pools["CcOp"]),
+        }
+        if self._with_instructions:
+            tables.update(self._instruction_tables(template, layout, counts, origins))
+        return ExecutableRows(executable, tables, layout.count)
+
+    def _instruction_tables(
+        self, template: Template, layout: IdLayout, counts: Mapping[str, Ints], origins: origin.Origins
+    ) -> dict[str, TableTemplate]:
+        """Those with a row for each instruction, transfer or sample."""
+        executable, pools = template.executable, self._pools
+        estimates = is_estimate(executable.program.instructions, self._core)
+        kernel = kernel_columns(executable, self._stacks)
+        return {
             "Instruction": instructions.instruction_table(
                 template,
                 layout,
@@ -155,19 +175,18 @@ class ExecutionTables:
             "DmaPacketAggregated": transfers.dma_table(
                 template, layout, origins, pools["DmaPacketAggregated"], kernel
             ),
-            "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
-            "FrameworkInstruction": hierarchy.framework_table(
-                template, layout, work, origins, pools["FrameworkInstruction"]
-            ),
-            "FrameworkShare": shares.share_table(template, layout),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
-            "CcOp": collectives.collective_table(template, self._core, origins, pools["CcOp"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
             **usage.usage_tables(executable, self._core, pools),
         }
-        if not self._with_instructions:
-            tables = {name: tables[name] for name in OPERATION_TABLES}
-        return ExecutableRows(executable, tables, layout.count)
+
+
+def _in_common(first: ExecutableRows, rows: ExecutableRows) -> ExecutableRows:
+    """The rows, with the first's columns where they are equal."""
+    if first is rows:
+        return rows
+    tables = {name: table.sharing(first.tables[name]) for name, table in rows.tables.items()}
+    return replace(rows, tables=tables)
 
 
 def _complete(name: str, columns: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from neuron_tools.capture.definitions import Definitions, DefinitionsReader
 from neuron_tools.capture.sound import check_executable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
-from neuron_tools.records.executable import Executable, ExecutableError, load
+from neuron_tools.records.executable import Executable, ExecutableError, load, shares_code
 from neuron_tools.simulator.errors import ProgramError
 
 _KINDS = [int(kind) for kind in RecordKind]
@@ -49,6 +50,8 @@ class ProcessLog:
         self._definitions = DefinitionsReader(directory)
         self._offset = window.first_record * RECORD_DTYPE.itemsize if window else 0
         self.damaged = 0
+        self._executables: WeakValueDictionary[Path, Executable] = WeakValueDictionary()
+        self._codes: dict[Path, Executable] = {}
 
     @property
     def is_window(self) -> bool:
@@ -96,16 +99,41 @@ class ProcessLog:
         return (size - self._offset) // RECORD_DTYPE.itemsize
 
     def executable(self, number: int) -> Executable | None:
-        """An executable of this process; None where its file is missing, damaged, or another executable's."""
+        """An executable of this process; None where its file is missing, damaged, or another executable's.
+
+        Those that share their code share its tables.
+        """
         file = self.definitions.executables.get(number)
         if file is None:
             return None
         try:
-            executable = load(self.directory / file)
-            check_executable(executable)
+            executable = self._of_file(self.directory / file)
         except (ExecutableError, ProgramError):
             return None
         return executable if executable.number == number else None
+
+    def _of_file(self, path: Path) -> Executable:
+        """The executable of a file, whose code is read and checked once.
+
+        Raises:
+            ExecutableError, ProgramError: The file is damaged.
+        """
+        known = self._executables.get(path)
+        if known is None:
+            known = load(path, self._code)
+            if not any(shares_code(known, each) for each in self._executables.values()):
+                check_executable(known)
+            self._executables[path] = known
+        return known
+
+    def _code(self, path: Path) -> Executable:
+        """The executable of a file whose code others share, kept for the next of them.
+
+        Raises:
+            ExecutableError, ProgramError: The file is damaged.
+        """
+        executable = self._codes[path] = self._of_file(path)
+        return executable
 
 
 def _is_sound(records: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:

@@ -7,8 +7,8 @@ Replaying an execution adds one offset to the times and one to the references.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from neuron_tools.arrays import Ints
 from neuron_tools.capture import calling_stacks
 from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import Codes, TextPools
+
+Column = TypeVar("Column", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class TableTemplate:
     own: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     members: Ints | None = None
 
+    def sharing(self, other: TableTemplate) -> TableTemplate:
+        """The same rows, holding the columns of another table of the same code where they are equal."""
+        return replace(
+            self,
+            numbers=_shared(self.numbers, other.numbers),
+            times=_shared(self.times, other.times),
+            references=_shared(self.references, other.references),
+            texts=_shared(self.texts, other.texts),
+        )
+
     def with_origin(self, name: str, values: npt.NDArray[Any], taken: Sequence[Any]) -> npt.NDArray[Any]:
         """A column in which the rows of `origin_rows` have the value of their operation, one of `taken`."""
         kept = self.own.get(name)
@@ -59,6 +71,14 @@ class TableTemplate:
         if kept is not None:
             chosen = chosen & ~kept
         return np.where(chosen, np.asarray(taken, values.dtype), values)
+
+
+def _shared(columns: Mapping[str, Column], others: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns, those of `others` where they are equal."""
+    return {
+        name: others[name] if name in others and np.array_equal(column, others[name]) else column
+        for name, column in columns.items()
+    }
 
 
 @dataclass(frozen=True)

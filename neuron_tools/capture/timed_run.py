@@ -34,7 +34,7 @@ _running: list[TorchRuntime] = []
 class UnkeptExecutables(ExecutableStore):
     """Executables of this process that nobody reads later."""
 
-    def _store(self, executable: Executable) -> None:
+    def _store(self, executable: Executable, code: Path | None) -> None:
         """Nothing is written."""
 
 

@@ -2,7 +2,8 @@
 
 The captured process writes an executable once, the assembler reads it once and replays it for every
 execution. The file is a NumPy archive of the Program's and the Simulation's tables plus one JSON text for
-the names, so that it can be read without running code from it.
+the names, so that it can be read without running code from it. Modules that run the same code share its
+file: that of a further one holds only its own rows of the framework's operations.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.json_values import decode, encode, field_types
 from neuron_tools.records.kernel_source import KernelSource, with_source
-from neuron_tools.records.program import Program
+from neuron_tools.records.program import FrameworkOperation, Program, with_framework
 from neuron_tools.records.simulation import Simulation
 
 Built = TypeVar("Built", Program, Simulation, KernelSource)
@@ -76,6 +78,27 @@ class Executable:
         return -(-int(self.simulation.duration_ps) // 1000)
 
 
+def shares_code(one: Executable, other: Executable) -> bool:
+    """Whether two executables are the same code, run by different modules."""
+    return one.program.instructions is other.program.instructions and one.simulation is other.simulation
+
+
+def of_another_module(first: Executable, framework: tuple[FrameworkOperation, ...]) -> Executable | None:
+    """The same code with the framework's operations of another module; None where they are others."""
+    program = with_framework(first.program, framework)
+    return None if program is None else replace(first, program=program)
+
+
+def save_shared(executable: Executable, path: Path, code: Path) -> None:
+    """Write an executable whose code stands in the file `code` beside it; it appears whole or not at all.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written.
+    """
+    header = {**_facts(executable), "code": code.name, "framework": encode(executable.program.framework)}
+    _write(path, {"header": _text(header)})
+
+
 def save(executable: Executable, path: Path) -> None:
     """Write the executable; the file appears whole or not at all.
 
@@ -94,27 +117,40 @@ def save(executable: Executable, path: Path) -> None:
     if executable.kernel is not None:
         kernel, kernel_arrays = _taken_apart(executable.kernel, _KERNEL_PREFIX, KernelSource)
     header = {
-        "number": executable.number,
-        "name": executable.name,
-        "kind": executable.kind,
-        "compile_time_ns": executable.compile_time_ns,
+        **_facts(executable),
         "program": program,
         "simulation": simulation,
         "kernel": kernel,
         "second": second,
     }
-    text = np.frombuffer(json.dumps(header, separators=(",", ":")).encode(), np.uint8)
+    _write(path, {"header": _text(header), **arrays, **times, **kernel_arrays})
+
+
+def _facts(executable: Executable) -> dict[str, Any]:
+    """What is an executable's own, even where it shares its code."""
+    return {name: getattr(executable, name) for name in ("number", "name", "kind", "compile_time_ns")}
+
+
+def _text(header: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(header, separators=(",", ":")).encode(), np.uint8)
+
+
+def _write(path: Path, arrays: Mapping[str, Any]) -> None:
     temporary = path.with_suffix(".tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, header=text, **arrays, **times, **kernel_arrays)
+            np.savez(file, **arrays)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: Path) -> Executable:
+def load(path: Path, of_file: Callable[[Path], Executable] | None = None) -> Executable:
     """Read an executable.
+
+    Args:
+        path: Its file.
+        of_file: Finds the executable of another file, whose code this one may share; None reads it.
 
     Raises:
         ExecutableError: The file is damaged or of another version.
@@ -123,25 +159,59 @@ def load(path: Path) -> Executable:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
-        program = _put_together(Program, header.pop("program"), arrays, _PROGRAM_PREFIX)
-        simulation = _put_together(Simulation, header.pop("simulation"), arrays, _SIMULATION_PREFIX)
-        second = header.pop("second", {})
-        if "program" in second:
-            other = _put_together(Program, second["program"], arrays, _SECOND_PROGRAM_PREFIX)
-            if "kernel" in second:
-                source = _put_together(KernelSource, second["kernel"], arrays, _SECOND_KERNEL_PREFIX)
-                other = with_source(other, source)
-            program = replace(program, second=other)
-        if "simulation" in second:
-            times = _put_together(Simulation, second["simulation"], arrays, _SECOND_SIMULATION_PREFIX)
-            simulation = replace(simulation, second=times)
-        kernel = header.pop("kernel", None)
-        if kernel is not None:
-            source = _put_together(KernelSource, kernel, arrays, _KERNEL_PREFIX)
-            program = with_source(program, source)
-        return Executable(program=program, simulation=simulation, **header)
+        if "code" in header:
+            return _shared(header, path, of_file or _with_own_code)
+        return _whole(header, arrays)
     except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
+
+
+def _with_own_code(path: Path) -> Executable:
+    """Read the executable of a file that holds code: one that shares it must not lead to a further file.
+
+    Raises:
+        ExecutableError: The file is damaged, or holds no code.
+    """
+    return load(path, _refuse)
+
+
+def _refuse(path: Path) -> Executable:
+    raise ValueError(f"{path.name} holds no code")
+
+
+def _shared(header: dict[str, Any], path: Path, of_file: Callable[[Path], Executable]) -> Executable:
+    """The executable of a file that `save_shared` wrote.
+
+    Raises:
+        ValueError: The other file holds the code of other operations.
+    """
+    code = path.parent / Path(header.pop("code")).name
+    framework = decode(tuple[FrameworkOperation, ...], header.pop("framework"))
+    executable = of_another_module(of_file(code), framework)
+    if executable is None:
+        raise ValueError(f"{code.name} holds other code")
+    return replace(executable, **header)
+
+
+def _whole(header: dict[str, Any], arrays: dict[str, Any]) -> Executable:
+    """The executable of a file that `save` wrote."""
+    program = _put_together(Program, header.pop("program"), arrays, _PROGRAM_PREFIX)
+    simulation = _put_together(Simulation, header.pop("simulation"), arrays, _SIMULATION_PREFIX)
+    second = header.pop("second", {})
+    if "program" in second:
+        other = _put_together(Program, second["program"], arrays, _SECOND_PROGRAM_PREFIX)
+        if "kernel" in second:
+            source = _put_together(KernelSource, second["kernel"], arrays, _SECOND_KERNEL_PREFIX)
+            other = with_source(other, source)
+        program = replace(program, second=other)
+    if "simulation" in second:
+        times = _put_together(Simulation, second["simulation"], arrays, _SECOND_SIMULATION_PREFIX)
+        simulation = replace(simulation, second=times)
+    kernel = header.pop("kernel", None)
+    if kernel is not None:
+        source = _put_together(KernelSource, kernel, arrays, _KERNEL_PREFIX)
+        program = with_source(program, source)
+    return Executable(program=program, simulation=simulation, **header)
 
 
 def _of_second(executable: Executable) -> tuple[tuple[str, str, Any, Any], ...]:

@@ -21,7 +21,7 @@ from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
-from neuron_tools.compiler.codegen.residency import make_room, may_stay, note_uses, settle
+from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.row_parts import RowParts
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
@@ -35,7 +35,6 @@ from neuron_tools.compiler.codegen.turned_moments import (
     turned_load,
 )
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Opcode
@@ -46,8 +45,6 @@ FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
 LONGEST_CHUNK = 2048
 """Elements of a row that is cut up: the engines begin early and end late by a tile's time each."""
-SHORT_CHUNK = 512
-"""Elements of a row; shorter pieces are no longer worth what leaving other results in SBUF saves."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -86,27 +83,9 @@ def generate_loop(context: Context, group: Group) -> None:
     for chunk in _chunk_choices(space, whole):
         body = _Body(context, group, selection, space.with_chunk(chunk), hlo)
         body.build()
-        while not body.fits() and _needs_tiles_of(space, chunk) and _make_room_beside(context, group):
-            body = _Body(context, group, selection, space.with_chunk(chunk), hlo)
-            body.build()
         if body.fits() or chunk <= 32:
             _with_kept_tiles(body, context, group, selection, hlo).emit()
             return
-
-
-def _needs_tiles_of(space: Space, chunk: int) -> bool:
-    """Whether smaller tiles cost more than reloading what others left in SBUF.
-
-    Whole rows are loaded once for all passes over them; short pieces of rows are slow to move.
-    """
-    return chunk < 2 * SHORT_CHUNK or (space.levels > 1 and chunk >= space.columns)
-
-
-def _make_room_beside(context: Context, group: Group) -> bool:
-    """Spill what stays in SBUF and this group does not read, then the rest; whether there was anything."""
-    views = context.plan.views
-    read = {value for operation in group.operations for value in operands_of(operation)}
-    return make_room(context, {views.of(value).root for value in read}) or make_room(context)
 
 
 def _with_kept_tiles(

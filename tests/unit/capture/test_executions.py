@@ -75,3 +75,26 @@ def test_both_cores_of_a_logical_one_have_rows_of_their_own():
     count = len(program.instructions)
     assert plain(rows["pcore_idx"]) == [6] * count + [7] * count
     assert len(set(plain(rows["id"]))) == 2 * count
+
+
+def of_layer(executable, number):
+    rows = tuple(
+        dataclasses.replace(row, module_path=f"layers.{number}") for row in executable.program.framework
+    )
+    program = dataclasses.replace(executable.program, framework=rows)
+    return dataclasses.replace(executable, number=number, program=program)
+
+
+def test_modules_that_run_the_same_code_keep_its_columns_once_and_their_own_layer():
+    executable = fused_executable(kind="graph")
+    layers = [of_layer(executable, number) for number in (1, 2)]
+    tables = replayer(*layers)
+    rows = tables.rows([Execution(number, number * 50_000, 0, (NO_ORIGIN,)) for number in (1, 2)])
+    names = plain(rows["FrameworkInstruction"]["layer"])
+    assert {name.rpartition("/layers")[2][:2] for name in names} == {"/1", "/2"}
+    (first,), (second,) = (tables._rows[number] for number in (1, 2))
+    for name, table in second.tables.items():
+        same = first.tables[name]
+        for columns, others in ((table.numbers, same.numbers), (table.times, same.times)):
+            own = {column for column, values in columns.items() if values is not others[column]}
+            assert own <= {"executable_idx"}, name

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.process_log import ProcessLog, claim_process_directory
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
-from neuron_tools.records.executable import save
+from neuron_tools.records.executable import save, save_shared
 from neuron_tools.records.program import Frame
 from tests.unit.capture.programs import fused_executable
 
@@ -170,3 +171,33 @@ def test_ranks_are_numbered_alike_whichever_comes_first(tmp_path):
     worker_of_a_rank = claim_process_directory(log, 1, 2)
     assert (launcher.name, ranks) == ("process-0000", ["process-0002", "process-0001"])
     assert worker_of_a_rank.name == "process-0003"
+
+
+def of_layer(executable, number):
+    rows = tuple(replace(row, module_path=f"layers.{number}") for row in executable.program.framework)
+    return replace(executable, number=number, program=replace(executable.program, framework=rows))
+
+
+def test_executables_of_the_same_code_hold_its_tables_once(tmp_path):
+    writer, first = DefinitionsWriter(tmp_path), fused_executable()
+    save(first, tmp_path / "first.npz")
+    writer.write("executable", id=first.number, file="first.npz")
+    for number in (101, 102):
+        save_shared(of_layer(first, number), tmp_path / f"{number}.npz", tmp_path / "first.npz")
+        writer.write("executable", id=number, file=f"{number}.npz")
+    log = ProcessLog(tmp_path)
+    log.read(1)
+    second, third = log.executable(101), log.executable(102)
+    assert second.program.instructions is third.program.instructions
+    assert second.simulation is third.simulation
+    assert [each.program.framework[0].module_path for each in (second, third)] == ["layers.101", "layers.102"]
+
+
+def test_files_that_name_each_other_hold_no_code(tmp_path):
+    writer, first = DefinitionsWriter(tmp_path), fused_executable()
+    for number, other in ((101, 102), (102, 101)):
+        save_shared(of_layer(first, number), tmp_path / f"{number}.npz", tmp_path / f"{other}.npz")
+        writer.write("executable", id=number, file=f"{number}.npz")
+    log = ProcessLog(tmp_path)
+    log.read(1)
+    assert log.executable(101) is None

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
-from neuron_tools.records.executable import Executable, ExecutableError, load, save
+from neuron_tools.records.executable import (
+    Executable,
+    ExecutableError,
+    load,
+    of_another_module,
+    save,
+    save_shared,
+)
 from neuron_tools.simulator.simulation import simulate
 from tests.unit.capture.programs import copy_and_scale
 
@@ -93,3 +100,41 @@ def test_what_both_cores_of_a_logical_one_run_is_read_back(tmp_path, other):
     assert [part.program.name for part in parts] == [first.name, other or first.name]
     for part, written in zip(parts, simulation.of_cores):
         assert np.array_equal(part.simulation.end_ps, written.end_ps)
+
+
+def of_layer(number, executable):
+    rows = tuple(replace(row, module_path=f"layers.{number}") for row in executable.program.framework)
+    moved = of_another_module(executable, rows)
+    assert moved is not None
+    return replace(moved, number=number)
+
+
+def test_a_module_that_runs_the_same_code_adds_its_own_rows_alone(tmp_path):
+    first = make()
+    save(first, tmp_path / "3.npz")
+    save_shared(of_layer(4, first), tmp_path / "4.npz", tmp_path / "3.npz")
+    read = load(tmp_path / "4.npz")
+    assert (read.number, read.name, read.duration_ns) == (4, first.name, first.duration_ns)
+    assert {row.module_path for row in read.program.framework} == {"layers.4"}
+    assert np.array_equal(read.program.instructions, first.program.instructions)
+    with np.load(tmp_path / "4.npz") as archive:
+        assert archive.files == ["header"]
+
+
+@pytest.mark.parametrize("code", ["absent.npz", "4.npz", "5.npz"])
+def test_code_that_is_not_where_it_should_be_is_one_sentence(tmp_path, code):
+    first = make()
+    save_shared(of_layer(4, first), tmp_path / "4.npz", tmp_path / code)
+    save_shared(of_layer(5, first), tmp_path / "5.npz", tmp_path / "4.npz")
+    with pytest.raises(ExecutableError, match="cannot be read"):
+        load(tmp_path / "4.npz")
+
+
+def test_code_of_other_operations_is_refused(tmp_path):
+    first = make()
+    save(first, tmp_path / "3.npz")
+    rows = tuple(replace(row, name="aten::other") for row in first.program.framework)
+    other = replace(first, program=replace(first.program, framework=rows))
+    save_shared(other, tmp_path / "4.npz", tmp_path / "3.npz")
+    with pytest.raises(ExecutableError, match="holds other code"):
+        load(tmp_path / "4.npz")
