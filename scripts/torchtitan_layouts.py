@@ -23,6 +23,7 @@ from math import ceil
 from pathlib import Path
 
 import neuron_tools
+from neuron_profile.analysis.memory_holders import by_category, find_memory_holders
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 
@@ -41,7 +42,6 @@ _COLLECTIVES = """
 SELECT operation, len(string_split(replica_group, ',')) AS ranks, input_size, output_size, count(*) AS calls
 FROM CcOp WHERE operation IN ('AllGather', 'ReduceScatter') GROUP BY ALL
 """
-_OPTIMIZER = "SELECT sum(size) AS bytes FROM MemoryEvent WHERE category = 'optimizer' AND kind = 'allocate'"
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -130,12 +130,22 @@ class Layout:
     def _scatter(self, elements: int) -> Exchange:
         return Exchange("ReduceScatter", self.sharded, FP32 * elements, FP32 * elements // self.sharded)
 
+    def parameter_bytes(self, rank: int = 0) -> int:
+        """A rank's elements of all parameters, which are kept in single precision."""
+        return FP32 * self._elements(rank)
+
     def optimizer_bytes(self, rank: int = 0) -> int:
         """Two moments of each of a rank's elements, and a count of steps for each parameter."""
-        norm = [(self.width, 1)]
-        every = [*self.block * self.layers, *self.embedding * 2, *norm]
-        own = sum(self._rows(rows, rank // self.tensor) * columns for rows, columns in every)
-        return FP32 * (2 * own + len(every))
+        return FP32 * (2 * self._elements(rank) + len(self._parameters))
+
+    @property
+    def _parameters(self) -> list[tuple[int, int]]:
+        """Rows and columns of every parameter on one rank of a product."""
+        return [*self.block * self.layers, *self.embedding * 2, (self.width, 1)]
+
+    def _elements(self, rank: int) -> int:
+        place = rank // self.tensor
+        return sum(self._rows(rows, place) * columns for rows, columns in self._parameters)
 
     def _rows(self, rows: int, place: int) -> int:
         each = ceil(rows / self.sharded)
@@ -195,10 +205,22 @@ def differences(layout: Layout, profile: Profile) -> list[str]:
         for exchange, calls in sorted(layout.exchanges().items())
         if found[exchange] != STEPS * calls
     ]
-    (row,) = profile.query(_OPTIMIZER).to_pylist()
-    if row["bytes"] != layout.optimizer_bytes():
-        wrong.append(f"optimizer: {row['bytes']} bytes, not {layout.optimizer_bytes()}")
-    return wrong
+    return [*wrong, *memory_differences(layout, profile)]
+
+
+def memory_differences(layout: Layout, profile: Profile) -> list[str]:
+    """What the profile says otherwise of what a rank keeps: parameters and the optimizer's state.
+
+    Both are held when most is, in the backward pass of the second step.
+    """
+    holders = find_memory_holders(profile)
+    held = {each.category: each.byte_count for each in by_category(holders)}
+    expected = {"parameter": layout.parameter_bytes(), "optimizer": layout.optimizer_bytes()}
+    return [
+        f"{category}: {held.get(category, 0)} bytes, not {bytes_}"
+        for category, bytes_ in expected.items()
+        if held.get(category, 0) != bytes_
+    ]
 
 
 def check(layout: Layout) -> list[str]:

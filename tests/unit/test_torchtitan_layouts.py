@@ -36,6 +36,13 @@ def test_the_last_shards_are_smaller_or_empty() -> None:
     assert first - last == 2 * 4 * 8 * rows
 
 
+def test_a_rank_keeps_its_share_of_each_parameter_in_single_precision() -> None:
+    """On rank 0 of 4: one row of q, w1, w2, w3 and k, v; two of o (8 / 4), of norms and of the 5 words."""
+    block = 8 + 2 * 8 + 2 * 4 + 2 * (2 * 8) + 2 * 8 + 2 * 2
+    assert SMALL.parameter_bytes() == 4 * (2 * block + 2 * (2 * 8) + 2)
+    assert SMALL.optimizer_bytes() == 2 * SMALL.parameter_bytes() + 4 * (2 * 9 + 3)
+
+
 def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(torchtitan_layouts.FOLDER, raising=False)
     assert torchtitan_layouts.FOLDER in torchtitan_layouts.missing()
