@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from aws_tutorial_models import (
+    prepare_bert_benchmark,
     prepare_bert_classifier,
     prepare_bert_encoder,
+    prepare_detection,
     prepare_resnet,
+    prepare_resnet_folder,
     save_word_pieces,
 )
 
@@ -130,5 +133,8 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "hf_bert_single": prepare_sentiment,
     "bert_mrpc": prepare_bert_classifier,
     "resnet50": prepare_resnet,
+    "inf1_bert": prepare_bert_benchmark,
+    "inf1_resnet50": prepare_resnet_folder,
+    "inf1_yolo_v4": prepare_detection,
     "inf1_pipeline": prepare_bert_encoder,
 }

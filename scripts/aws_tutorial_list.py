@@ -112,7 +112,64 @@ _TRAINING: Mapping[str, Tutorial] = {
         packages=("datasets", "pandas", "transformers"),
     ),
 }
+_KITTEN = (
+    'request.urlretrieve("https://raw.githubusercontent.com/awslabs/mxnet-model-server/master/docs/images/'
+    'kitten_small.jpg",\n                    "./torch_neuron_test/images/kitten_small.jpg")\n'
+)
+_YOLO_WEIGHTS = (
+    "pretrained_dict = torch.load(weightfile, map_location=torch.device('cpu'))\n"
+    "model.load_state_dict(pretrained_dict)\n"
+)
+_YOLO = Tutorial(
+    INFERENCE,
+    "yolo_v4.ipynb",
+    outputs={"torch.jit.load('yolo_v4_neuron.pt')(image)": "model(image)"},
+    edits={
+        "n_cores = 16": "n_cores = 4",
+        "download_file_from_google_drive('1wv_LiFeCRYwtpkqREPeI13-gPELBDwuJ', './yolo_v4.pth')": "",
+        _YOLO_WEIGHTS: "",
+        "mask = score > score_threshold": "mask = score >= score.topk(50).values[-1]",
+        "latency[1000:]": "latency",
+    },
+    packages=("torchvision", "PIL", "pycocotools", "matplotlib", "requests"),
+    target="inf1",
+    environment={"MPLBACKEND": "Agg"},
+)
 _INF1: Mapping[str, Tutorial] = {
+    "inf1_bert": Tutorial(
+        f"{INFERENCE}/bert_tutorial",
+        "tutorial_pretrained_bert.ipynb",
+        outputs={
+            "paraphrase_classification_logits_neuron[0]": "model(**paraphrase)[0]",
+            "not_paraphrase_classification_logits_neuron[0]": "model(**not_paraphrase)[0]",
+            "torch.jit.load('bert_neuron_b6.pt')(*example_inputs_paraphrase)[0]": (
+                "model(*example_inputs_paraphrase)[0]"
+            ),
+        },
+        edits={
+            "import tensorflow ": "# ",
+            "num_cores = 16": "num_cores = 4",
+            "window_size=1)": "window_size=100)",
+        },
+        packages=("transformers",),
+        target="inf1",
+    ),
+    "inf1_resnet50": Tutorial(
+        INFERENCE,
+        "resnet50.ipynb",
+        outputs={"output_neuron": "output_cpu", "model_neuron_parallel(image)": "model(image)"},
+        edits={
+            _KITTEN: "",
+            f"request.{_CLASSES.partition('request.')[2]}": "",
+            "num_infers = 100": "num_infers = 2",
+            "num_neuron_cores = 16": "num_neuron_cores = 4",
+            "[2, 3, 4, 5, 6, 7]": "[2]",
+        },
+        packages=("torchvision", "PIL"),
+        target="inf1",
+        environment={"NEURON_RT_NUM_CORES": "4"},
+    ),
+    "inf1_yolo_v4": _YOLO,
     "inf1_pipeline": Tutorial(
         f"{INFERENCE}/pipeline_tutorial",
         "neuroncore_pipeline_pytorch.ipynb",

@@ -12,6 +12,8 @@ from aws_tutorial_notebooks import declare_vision_operators
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = string.ascii_letters + string.digits + string.punctuation
 PICTURE = (480, 640, 3)
+PAIRS = 18
+"""So many that more are asked for than wait at once: the tutorial does not wait for the last."""
 
 
 def save_word_pieces(folder: str, length: int = 512) -> int:
@@ -33,6 +35,20 @@ def prepare_bert_classifier() -> None:
     torch.manual_seed(0)
     config = BertConfig(vocab_size=save_word_pieces(folder))
     BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def prepare_bert_benchmark() -> None:
+    """One of two layers, and fewer of the pairs of sentences that stand beside the tutorial."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    folder = "bert-base-cased-finetuned-mrpc"
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=save_word_pieces(folder), num_hidden_layers=2)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    pairs = Path("glue_mrpc_dev.tsv")
+    lines = pairs.read_text(encoding="utf-8").splitlines(keepends=True)
+    pairs.write_text("".join(lines[: 1 + PAIRS]), encoding="utf-8")
 
 
 def prepare_bert_encoder() -> None:
@@ -60,6 +76,38 @@ def prepare_resnet() -> None:
     _save_picture("000000039769.jpg")
     classes = {str(number): [f"n{number}", f"class {number}"] for number in range(1000)}
     Path("imagenet_class_index.json").write_text(json.dumps(classes))
+
+
+def prepare_resnet_folder() -> None:
+    """The same, with the picture in the folder that the tutorial for Inferentia 1 reads."""
+    prepare_resnet()
+    folder = Path("torch_neuron_test") / "images"
+    folder.mkdir(parents=True)
+    _save_picture(str(folder / "kitten_small.jpg"))
+
+
+def prepare_detection() -> None:
+    """Two pictures, and one thing in each, in the form of the COCO data set."""
+    Path("val2017").mkdir()
+    Path("annotations").mkdir()
+    names = ["000000000139.jpg", "000000000285.jpg"]
+    for name in names:
+        _save_picture(f"val2017/{name}")
+    height, width, _ = PICTURE
+    images = [
+        {"id": number, "file_name": name, "height": height, "width": width}
+        for number, name in enumerate(names, 1)
+    ]
+    found = [
+        {
+            "id": number, "image_id": number, "category_id": 1, "bbox": [100, 100, 200, 150],
+            "area": 30000, "iscrowd": 0,
+        }
+        for number in range(1, len(names) + 1)
+    ]  # fmt: skip
+    kinds = [{"id": number, "name": f"kind {number}"} for number in range(1, 91)]
+    content = {"info": {}, "images": images, "annotations": found, "categories": kinds}
+    Path("annotations/instances_val2017.json").write_text(json.dumps(content))
 
 
 def _save_picture(file: str) -> None:

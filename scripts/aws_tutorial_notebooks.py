@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,25 @@ def declare_vision_operators() -> None:
         library = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor")
+        library.impl("nms", _without_overlaps, "CPU")
         _libraries.append(library)
+        import_module("torchvision.extension")._has_ops = lambda: True  # type: ignore[attr-defined]  # its own
+
+
+def _without_overlaps(boxes: Any, scores: Any, iou_threshold: float) -> Any:
+    """Indices of boxes (x1, y1, x2, y2), best first, without those that overlap a better one too much."""
+    import torch
+
+    corners, areas = boxes[:, :2], (boxes[:, 2:] - boxes[:, :2]).prod(1)
+    left, kept = scores.argsort(descending=True, stable=True), []
+    while len(left):
+        best, left = left[0], left[1:]
+        kept.append(best)
+        low = torch.maximum(corners[best], corners[left])
+        high = torch.minimum(boxes[best, 2:], boxes[left, 2:])
+        shared = (high - low).clamp(min=0).prod(1)
+        left = left[shared <= iou_threshold * (areas[best] + areas[left] - shared)]
+    return torch.stack(kept) if kept else left
 
 
 _libraries: list[Any] = []

@@ -31,6 +31,7 @@ from aws_tutorial_list import TUTORIALS, Tutorial
 from aws_tutorial_notebooks import kept_outputs, script_of
 
 from neuron_tools.arrays import Floats
+from neuron_tools.compat import python_path
 
 FOLDER, PACKAGES = "AWS_TUTORIALS", "AWS_TUTORIALS_PACKAGES"
 TO_CPU = (("xm.xla_device()", "torch.device('cpu')"), ("'xla'", "'cpu'"), ("group('cpu'", "group('gloo'"))
@@ -198,7 +199,7 @@ def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.Complete
     environment = {
         **os.environ,
         **TUTORIALS[name].environment,
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONPATH": python_path({"PYTHONPATH": os.pathsep.join(filter(None, path))}),
         "HF_HUB_OFFLINE": "1",
         "TORCH_HOME": str(folder / "torch_home"),
         "NEURON_TOOLS_AWS_NAMES": "1",
@@ -210,8 +211,9 @@ def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.Complete
 
 
 def _packages(name: str) -> Path | None:
+    """The folder itself: dill pickles modules by value where no `site-packages` is in their path."""
     folder = os.environ.get(PACKAGES)
-    return Path(folder) / name if folder and (Path(folder) / name).is_dir() else None
+    return (Path(folder) / name).resolve() if folder and (Path(folder) / name).is_dir() else None
 
 
 def _last_line(ended: subprocess.CompletedProcess[str]) -> str:

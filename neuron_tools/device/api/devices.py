@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeAlias
@@ -96,6 +97,21 @@ def current_device() -> int:
 def set_device(device: DeviceLike) -> None:
     """Makes `device` the calling thread's current device."""
     _core.exchange_device(device_index(device))
+    _choice.is_made = True
+
+
+class _Choice(threading.local):
+    """Whether a thread's program chose its device, which may be the one that it starts with."""
+
+    is_made = False
+
+
+_choice = _Choice()
+
+
+def is_device_chosen() -> bool:
+    """Whether the calling thread chose its device: by `set_device`, or in a block of `device`."""
+    return _choice.is_made
 
 
 def _exchange_device(index: int) -> int:
@@ -163,14 +179,18 @@ class device:
     def __init__(self, device: DeviceLike) -> None:
         self.idx = device_index(device)
         self.prev_idx = -1
+        self._was_chosen = False
 
     def __enter__(self) -> None:
         self.prev_idx = _exchange_device(self.idx)
+        self._was_chosen = _choice.is_made
+        _choice.is_made = self._was_chosen or self.idx >= 0
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _exchange_device(self.prev_idx)
+        _choice.is_made = self._was_chosen
 
 
 class _DeviceGuard(device):

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from neuron_tools.device.api.devices import is_device_chosen
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.loaded_models import LOADED, Turns
 
@@ -44,11 +45,11 @@ def on_core(core: int) -> Iterator[None]:
     """
     check_cores([core])
     previous, token = torch.neuron.current_device(), _placed.set(True)
-    torch.neuron.set_device(core)
+    torch.neuron._exchange_device(core)
     try:
         yield
     finally:
-        torch.neuron.set_device(previous)
+        torch.neuron._exchange_device(previous)
         _placed.reset(token)
 
 
@@ -91,7 +92,7 @@ def next_core(artifact: torch.Tensor | None = None) -> AbstractContextManager[No
 
 def _own_turns(artifact: torch.Tensor | None) -> Turns | None:
     """The cores of the model that has an archive; none where the process is a rank, or chose a core."""
-    if artifact is None or _is_rank() or torch.neuron.current_device() != 0:
+    if artifact is None or _is_rank() or is_device_chosen() or torch.neuron.current_device() != 0:
         return None
     return LOADED.turns_of(artifact, torch.neuron.device_count())
 
@@ -131,13 +132,13 @@ class _Placement:
     def before(self, module: Any, inputs: Any) -> None:
         """Take the next core."""
         self._outer.places.append((torch.neuron.current_device(), _placed.set(True)))
-        torch.neuron.set_device(self._cores[self._calls % len(self._cores)])
+        torch.neuron._exchange_device(self._cores[self._calls % len(self._cores)])
         self._calls += 1
 
     def after(self, module: Any, inputs: Any, results: Any) -> None:
         """Go back to the core before."""
         core, token = self._outer.places.pop()
-        torch.neuron.set_device(core)
+        torch.neuron._exchange_device(core)
         _placed.reset(token)
 
 

@@ -1,11 +1,13 @@
 """Which cores loaded models are given when nobody chooses any."""
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import pytest
 import torch
 
-from neuron_tools.frontends.torch_trace import loaded_models
+from neuron_tools.frontends.torch_trace import loaded_models, loading
 from neuron_tools.frontends.torch_trace.loaded_models import LoadedModels
 from neuron_tools.frontends.torch_trace.placement import next_core, note_loaded, on_cores
 
@@ -116,3 +118,43 @@ def test_a_rank_stays_on_its_core(monkeypatch):
     assert [core_of_a_call(each) for each in models] == [0, 1]
     monkeypatch.setenv("LOCAL_RANK", "0")
     assert [core_of_a_call(each) for each in models] == [0, 0]
+
+
+def test_core_0_is_a_choice_where_the_program_made_it(monkeypatch):
+    monkeypatch.setattr("neuron_tools.frontends.torch_trace.placement.LOADED", LoadedModels())
+    models = [model(), model()]
+    for each in models:
+        note_loaded([each])
+    with torch.neuron.device(0):
+        assert [core_of_a_call(each) for each in models] == [0, 0]
+    assert [core_of_a_call(each) for each in models] == [0, 1]
+
+    def after_a_choice():
+        torch.neuron.set_device(0)
+        return [core_of_a_call(each) for each in models]
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(after_a_choice).result() == [0, 0]
+    assert [core_of_a_call(each) for each in models] == [0, 1]
+
+
+class Archive(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("artifact", torch.ones(4, dtype=torch.uint8))
+
+    def forward(self):
+        return self.artifact
+
+
+def test_a_deep_copy_is_a_model_of_its_own(monkeypatch):
+    monkeypatch.setattr("neuron_tools.frontends.torch_trace.placement.LOADED", LoadedModels())
+    loading.install()
+    original = torch.jit.script(Archive())
+    note_loaded([original])
+    copied = deepcopy(original)
+    cores = []
+    for each in (original, copied):
+        with next_core(each.artifact):
+            cores.append(torch.neuron.current_device())
+    assert cores == [0, 1]
