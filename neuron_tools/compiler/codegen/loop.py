@@ -19,7 +19,7 @@ from neuron_tools.compiler.codegen.engines import (
 )
 from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
-from neuron_tools.compiler.codegen.loop_space import group_space
+from neuron_tools.compiler.codegen.loop_space import group_space, images_on_partitions
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
 from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.row_parts import RowParts
@@ -53,6 +53,7 @@ def generate_loop(context: Context, group: Group) -> None:
     """Emit a loop group: loads, instructions and stores of all its tiles."""
     space = group_space(context, group)
     domain = _domain_of(group, space)
+    space = images_on_partitions(group, space, _result_dtype(context, group).byte_count)
     selection = select(
         group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition,
         joins_scalar=joins_scalar(context.core, space.chunk, _result_dtype(context, group)),
@@ -332,6 +333,9 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
             self._statistics(reads, writes, active, in_turn=in_turn)
             return
+        if opcode is Opcode.BN_STATS and self._space.row_parts > 1:
+            self._row_statistics(reads, writes, active, in_turn=in_turn)
+            return
         self._loop.step(
             engine, opcode, reads=reads, writes=writes, partitions=self._partitions,
             elements=self._elements if micro.shape is Shape.FULL else self._row_elements(micro),
@@ -343,11 +347,23 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: Bools | None, *, in_turn: bool
     ) -> None:
         """Sum and sum of squares by two accumulating passes of the Scalar engine."""
-        for function in (IDENTITY, "square"):
+        rows = self._space.rows_per_partition if self._space.row_parts > 1 else 1
+        for number, function in enumerate((IDENTITY, "square") * rows):
             self._loop.step(
                 Engine.SCALAR, Opcode.ACTIVATE, reads=reads, writes=writes, activation=function,
-                partitions=self._partitions, elements=self._elements, flags=Flag.REDUCES,
-                active=active, accumulates=function != IDENTITY, in_turn=in_turn,
+                partitions=self._partitions, elements=self._elements // rows, flags=Flag.REDUCES,
+                active=active, accumulates=number > 0, in_turn=in_turn,
+            )  # fmt: skip
+
+    def _row_statistics(
+        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: Bools | None, *, in_turn: bool
+    ) -> None:
+        """One instruction for each row that a partition has: its statistics are those of all it is given."""
+        for row in range(self._space.rows_per_partition):
+            self._loop.step(
+                Engine.VECTOR, Opcode.BN_STATS, reads=reads, writes=writes, partitions=self._partitions,
+                elements=self._elements // self._space.rows_per_partition, active=active,
+                accumulates=row > 0, in_turn=in_turn,
             )  # fmt: skip
 
     def _row_elements(self, micro: Micro) -> int:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.micro import reduction_kind
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape, reduction_domain
+
+SHORT_RUN_BYTES = 1024
+"""Shorter descriptors cost more than instructions that spread rows' numbers over elements."""
+LONGEST_TILE = 2048
+"""Elements that a partition takes at a time: the engines begin early and end late by a tile's time each."""
 
 
 def group_space(context: Context, group: Group) -> Space:
@@ -33,3 +39,18 @@ def _segment(context: Context, group: Group, operation: Operation) -> int:
     if form is None or form[1] is not Shape.LATE or form[0] is None or results < group.domain.columns:
         return group.domain.rows
     return max(1, group.domain.rows // max(1, results // group.domain.columns))
+
+
+def images_on_partitions(group: Group, space: Space, item_bytes: int) -> Space:
+    """Channels of images so small that a channel of one image is a short descriptor: several to a partition.
+
+    An image's channels lie together in HBM. Each partition takes some of one image, and what it has summed
+    up is joined with what the partitions of the other images have.
+    """
+    reductions = [op for op in group.operations if op.opcode in ("reduce", "moments")]
+    sums = all(op.opcode == "moments" or reduction_kind(op) == "add" for op in reductions)
+    by_row = all(group.shapes[op.results[0]] is Shape.ROW for op in reductions)
+    is_short = space.run < space.columns and space.run * item_bytes < SHORT_RUN_BYTES
+    if not (reductions and sums and by_row and is_short and space.segment == space.rows):
+        return space
+    return space.in_images(LONGEST_TILE, item_bytes)

@@ -69,7 +69,7 @@ class LoopState:
     def _works_on_whole_rows(self) -> bool:
         space = self._space
         return (
-            space.rows_per_partition == 1
+            space.rows_per_partition == space.row_parts == 1
             and space.columns == space.run == space.chunk
             and (space.segment == space.rows)
         )

@@ -26,7 +26,7 @@ class RowParts(LoopState):
     def _join_sums(self, key: Key, level: int) -> None:
         """Add up a reduction's parts."""
         if self._space.row_parts > 1:
-            self._slots[key] = self._joined(self._slots[key], level, 1)
+            self._slots[key] = self._joined(self._slots[key], level, self._space.rows_per_partition)
 
     def _join_moments(self, micro: Micro) -> None:
         """Mean and variance of whole rows, from the means of the parts' elements and of their squares."""
@@ -35,7 +35,7 @@ class RowParts(LoopState):
         moments = self._slots[micro.writes]
         squares = self._row_slot(DType.F32, _MOMENTS)
         self._part_step(Opcode.SCALAR_TENSOR_TENSOR, (moments, moments), squares, micro.level)
-        joined = self._joined(squares, micro.level, _MOMENTS)
+        joined = self._joined(squares, micro.level, _MOMENTS * self._space.rows_per_partition)
         result = self._slots[micro.writes] = self._row_slot(DType.F32, _MOMENTS)
         self._part_step(Opcode.SCALAR_TENSOR_TENSOR, (joined, joined), result, micro.level)
 
@@ -53,7 +53,7 @@ class RowParts(LoopState):
         }  # fmt: skip
         loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(self._matrix(),), **size)
         loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(source,), writes=(sums,), elements=count, **size)
-        result = self._row_slot(DType.F32, count)
+        result = self._row_slot(DType.F32, count // space.rows_per_partition)
         self._part_step(Opcode.TENSOR_COPY, (sums,), result, level, elements=count)
         return result
 
@@ -68,10 +68,11 @@ class RowParts(LoopState):
         return self._belonging
 
     def _part_step(
-        self, opcode: Opcode, reads: tuple[Slot, ...], made: Slot, level: int, elements: int = 1
+        self, opcode: Opcode, reads: tuple[Slot, ...], made: Slot, level: int, elements: int = 0
     ) -> None:
         active = self._end_of_level(level)
         self._loop.step(
             Engine.VECTOR, opcode, reads=reads, writes=(made,), partitions=self._partitions,
-            elements=elements, active=active, opens_stage=self._space.chunks == 1,
+            elements=elements or self._space.rows_per_partition, active=active,
+            opens_stage=self._space.chunks == 1,
         )  # fmt: skip

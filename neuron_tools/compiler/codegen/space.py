@@ -142,6 +142,25 @@ class Space:
             chunk=min(self.chunk, columns), row_parts=parts,
         )  # fmt: skip
 
+    def in_images(self, longest: int, item_bytes: int) -> Space:
+        """The same space with each piece of a row in an image of its own, several rows' to a partition.
+
+        Args:
+            longest: Elements that a partition should have in a tile at most.
+            item_bytes: Bytes of an element in HBM.
+        """
+        images = self.columns // self.run
+        if images > self.partitions:
+            return self
+        groups = self.partitions // images
+        wanted = min(longest // self.run, self.rows // (groups * TARGET_ITERATIONS))
+        wanted = max(wanted, -(-MINIMUM_RUN_BYTES // (self.run * item_bytes)))
+        together = next(count for count in range(min(wanted, self.rows), 0, -1) if self.rows % count == 0)
+        return replace(
+            self, rows=self.rows * images, segment=self.segment * images, columns=self.run, chunk=self.run,
+            rows_per_partition=together, row_parts=images, partitions=groups * images,
+        )  # fmt: skip
+
 
 def flat_space(element_count: int, item_bytes: int, partitions: int = 128) -> Space:
     """Lay a space without structure over the partitions, contiguous pieces on each."""

@@ -8,8 +8,9 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Memory, Opcode
 from neuron_tools.simulator import simulate
+from tests.unit.compiler.modules import tile_races
 from tests.unit.frontends.signatures import describe_call
 
 aten = torch.ops.aten
@@ -58,6 +59,29 @@ def test_64_channels_take_at_most_one_and_a_half_times_as_long_as_their_bytes(ca
     program = compiled(call(16, 64, 32, 32))
     drawn = CORE.dma_bandwidth * CORE.dma_streaming_efficiency
     assert simulate(program, CORE).duration_ps * 1e-12 <= 1.5 * moved_bytes(program) / drawn
+
+
+@pytest.mark.parametrize("shape", [(32, 256, 14, 14), (64, 512, 7, 7)])
+@pytest.mark.parametrize(("call", "times"), [(forward, 2), (backward, 3)])
+def test_small_images_lie_with_several_channels_on_a_partition(shape, call, times):
+    program = compiled(call(*shape, dtype=torch.bfloat16))
+    moved = times * 2 * torch.Size(shape).numel()
+    long = program.dmas["descriptor_bytes"] >= 512
+    assert program.dmas["bytes"][long].sum() >= moved
+    assert moved_bytes(program) < 1.1 * moved
+    assert tile_races(program) == 0
+    assert simulate(program, CORE).duration_ps * 1e-12 <= 4 * moved / DRAWN_BY_A_CORE
+
+
+def test_each_row_of_a_partition_has_statistics_of_its_own():
+    shape = (32, 256, 14, 14)
+    program = compiled(forward(*shape, dtype=torch.bfloat16))
+    instructions = program.instructions
+    summed = (instructions["opcode"] == Opcode.BN_STATS) | (
+        (instructions["opcode"] == Opcode.ACTIVATE) & (instructions["flags"] & Flag.REDUCES != 0)
+    )
+    assert (instructions["elements"][summed] <= 14 * 14).all()
+    assert summed.sum() >= 32 * 256 / 128
 
 
 @pytest.mark.parametrize(("call", "times"), [(forward, 2), (backward, 3)])
