@@ -236,7 +236,10 @@ def scoreboard(rows: dict[str, dict[str, object]]) -> str:
         total += count
         lines.append(f"| {part} | {' | '.join(str(count[outcome]) for outcome in outcomes)} |")
     lines.append(f"| all | {' | '.join(str(total[outcome]) for outcome in outcomes)} |")
-    lines += ["", f"Of those that passed, {rounded['1']} round narrow floats and {rounded['0']} do not."]
+    usual = Counter(str(row["outcome"]) for row in rows.values() if not row.get("large"))
+    lines += ["", f"Of those that passed, {rounded['1']} round narrow floats and {rounded['0']} do not.",
+              "Without the sizes that the repository's own simulator run leaves out: "
+              + ", ".join(f"{usual[outcome]} {outcome}" for outcome in outcomes) + "."]  # fmt: skip
     return "\n".join([*lines, "", *(f"{count:4d}  {reason}" for reason, count in reasons.most_common())])
 
 

@@ -152,7 +152,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             message = f"{message.splitlines()[0]} {place_of(call.excinfo.value)}"
         _write({"case": item.nodeid, "outcome": _outcome(report, message),
                 "seconds": item.stash.get(_TOOK, 0.0), "message": message[:_MESSAGE_CHARACTERS],
-                "precise": item.stash.get(_ROUNDED, os.environ.get(PRECISE, "1"))})  # fmt: skip
+                "precise": item.stash.get(_ROUNDED, os.environ.get(PRECISE, "1")),
+                "large": _is_large(item)})  # fmt: skip
+
+
+def _is_large(item: pytest.Item) -> bool:
+    """Whether the library's own simulator run leaves a case out for its sizes, unless all are asked for."""
+    setup = sys.modules.get("test.utils.simulation_setup")
+    patterns = getattr(setup, "_LARGE_SHAPE_PATTERNS", ())
+    slow = item.get_closest_marker("slow_simulation") is not None
+    return slow or any(pattern in item.name for pattern in patterns)
 
 
 def _outcome(report: pytest.TestReport, message: str) -> str:

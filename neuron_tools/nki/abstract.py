@@ -31,6 +31,8 @@ class AbstractArray:
 class AbstractAdapter:
     """Lets abstract arrays be kernel arguments; where values are asked for, they are zeros."""
 
+    makes_values_up = True
+
     def accepts(self, value: Any) -> bool:
         """Whether it is one."""
         return isinstance(value, AbstractArray)

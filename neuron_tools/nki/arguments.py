@@ -14,7 +14,13 @@ from neuron_tools.nki.torch_tensors import TorchAdapter
 
 
 class Adapter(Protocol):
-    """How one kind of array goes into a kernel and results come out."""
+    """How one kind of array goes into a kernel and results come out.
+
+    Attributes:
+        makes_values_up: Whether its arrays have no values, so that a run sees others than the device.
+    """
+
+    makes_values_up: bool
 
     def accepts(self, value: Any) -> bool:
         """Whether the value is of this kind."""
@@ -47,6 +53,8 @@ class Adapter(Protocol):
 
 class NumpyAdapter:
     """NumPy arrays, and whatever has `__array__` and a type NKI knows."""
+
+    makes_values_up = False
 
     def accepts(self, value: Any) -> bool:
         """Whether it is a NumPy array."""

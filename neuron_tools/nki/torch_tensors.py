@@ -33,6 +33,8 @@ class TorchAdapter:
     The memory of tensors on the host and on the simulated device is read and written in place.
     """
 
+    makes_values_up = False
+
     def accepts(self, value: Any) -> bool:
         """Whether it is a PyTorch tensor."""
         torch = sys.modules.get("torch")

@@ -157,6 +157,8 @@ class Tracer(CallSites):
     Attributes:
         core: The NeuronCore whose rules hold.
         values: Whether values are computed.
+        values_made_up: Whether an argument has no values. Loops and indices that depend on them are not those
+            of the device, so that what seems unwritten there says nothing.
         wide: Whether narrow floats are stored as float32, without rounding.
         recording: Whether instructions are recorded.
         noting_loops: Whether the iterations that they belong to are recorded.
@@ -189,6 +191,7 @@ class Tracer(CallSites):
         self.core = core
         self.wide = wide
         self.values = values
+        self.values_made_up = False
         self.recording = recording is not Recording.NOTHING
         self.noting_loops = recording is Recording.ALL
         self.older_dialect = older_dialect
@@ -374,6 +377,11 @@ class Tracer(CallSites):
 
     # What was written
 
+    @property
+    def is_guessing(self) -> bool:
+        """Whether what has run so far depends on values that are made up."""
+        return self.values_made_up and self.data_dependent
+
     def check_read(self, view: View) -> None:
         """Refuse to read what nothing has written.
 
@@ -383,7 +391,7 @@ class Tracer(CallSites):
         storage = view.storage
         assert storage is not None
         held = storage.holds(*self.regions[view.region][1:])
-        if held == 2:
+        if held == 2 or self.is_guessing:
             return
         name = storage.name or f"of shape {storage.shape}"
         if held == 0:

@@ -12,6 +12,7 @@ from neuron_tools.nki import dtypes, host_arrays
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.isa.copies import memset, tensor_copy
 from neuron_tools.nki.isa.dma import dma_copy, dma_transpose
+from neuron_tools.nki.isa.enums import oob_mode
 from neuron_tools.nki.isa.gpsimd import nc_n_gather
 from neuron_tools.nki.isa.issue import ready, refuse
 from neuron_tools.nki.isa.matmul import nc_transpose
@@ -22,13 +23,16 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, write
 
 
-def load(src: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
+def load(
+    src: NkiTensor, dtype: Any = None, mask: Any = None, mode: oob_mode = oob_mode.error, **_options: Any
+) -> NkiTensor:
     """A tile in SBUF with the elements of a tensor in HBM.
 
     Args:
         src: Tensor or view in HBM; its first dimension becomes the partitions.
         dtype: Type of the tile; default that of `src`.
         mask: Where to load (older dialect); elsewhere the tile holds nothing.
+        mode: What an index out of bounds does (older dialect): an error, or the tile keeps what it holds.
 
     Raises:
         NkiValidationError: More partitions than there are.
@@ -37,18 +41,21 @@ def load(src: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -
     left = Restriction(src.shape, mask)
 
     def emit(target: NkiTensor) -> None:
-        left.run(target, lambda part: dma_copy(part, left.part(src), oob_mode=left.oob_mode))
+        left.run(target, lambda part: dma_copy(part, left.part(src), oob_mode=left.mode(mode)))
 
     return result(src.shape, kind, emit)
 
 
-def store(dst: NkiTensor, value: Any, mask: Any = None, **_options: Any) -> None:
+def store(
+    dst: NkiTensor, value: Any, mask: Any = None, mode: oob_mode = oob_mode.error, **_options: Any
+) -> None:
     """Copy a tile to a tensor in HBM.
 
     Args:
         dst: Tensor or view in HBM.
         value: Tile in SBUF of as many elements (from PSUM through SBUF), or a number.
         mask: Where to store (older dialect).
+        mode: What an index out of bounds does (older dialect): an error, or the element is left out.
 
     Raises:
         NkiValidationError: The sizes differ.
@@ -69,7 +76,7 @@ def store(dst: NkiTensor, value: Any, mask: Any = None, **_options: Any) -> None
         return
     if left.rest is not None and not trace.values and dst.limits is None:
         left.rest = None
-    left.run(dst, lambda part: dma_copy(part, left.part(value), oob_mode=left.oob_mode))
+    left.run(dst, lambda part: dma_copy(part, left.part(value), oob_mode=left.mode(mode)))
 
 
 def copy(x: NkiTensor, dtype: Any = None, mask: Any = None, engine: Any = None, **_options: Any) -> NkiTensor:
@@ -232,7 +239,7 @@ def atomic_rmw(dst: NkiTensor, value: NkiTensor, op: Any, mask: Any = None, **_o
     def emit(part: NkiTensor) -> None:
         source = left.part(value)
         before = exact(part).copy() if ready().values else None
-        dma_copy(part, source, oob_mode=left.oob_mode)
+        dma_copy(part, source, oob_mode=left.mode())
         if before is not None:
             added = np.broadcast_to(source.array.astype(np.float32), part.shape)
             if part.gather is not None:

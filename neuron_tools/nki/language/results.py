@@ -111,10 +111,9 @@ class Restriction:
         if any(limits != (0, extent) for limits, extent in zip(rectangle, self.shape)):
             self.rectangle = rectangle
 
-    @property
-    def oob_mode(self) -> bounds:
-        """What a copy does with positions outside: a mask that is no rectangle leaves them out."""
-        return bounds.error if self.rest is None else bounds.skip
+    def mode(self, asked: bounds = bounds.error) -> bounds:
+        """What a copy does with positions outside: as asked; a mask that is no rectangle leaves them out."""
+        return asked if self.rest is None else bounds.skip
 
     def part(self, operand: Any) -> Any:
         """The operand restricted: tiles of the full shape or with one element per partition."""

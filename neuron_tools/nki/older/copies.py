@@ -65,12 +65,26 @@ def tensor_copy_predicated(
     dtype: Any = None,
     **_options: Any,
 ) -> None:
-    """dst = src where the predicate is not zero."""
+    """dst = src where the predicate is not zero; it may be repeated over inner dimensions of dst."""
+    chosen = _over(predicate, dst)
     left = Restriction(dst.shape, mask)
     left.run(
         dst,
-        lambda part: isa.tensor_copy_predicated(part, left.part(src), left.part(predicate), reverse_pred),
+        lambda part: isa.tensor_copy_predicated(part, left.part(src), left.part(chosen), reverse_pred),
     )
+
+
+def _over(predicate: NkiTensor, dst: NkiTensor) -> NkiTensor:
+    """A predicate as large as the tile that it decides on: repeated over inner dimensions, and those of one.
+
+    One that does not fit is unchanged.
+    """
+    inner = (*predicate.shape, *(1,) * (dst.ndim - predicate.ndim))
+    if predicate.size == dst.size or len(inner) != dst.ndim:
+        return predicate
+    if any(have not in (1, wanted) for have, wanted in zip(inner, dst.shape)):
+        return predicate
+    return predicate.reshape(inner).broadcast_to(dst.shape)
 
 
 def dma_copy(

@@ -72,6 +72,8 @@ class TensorForm(_Annotation):
 class FormAdapter(NumpyAdapter):
     """Arguments given by their form: random floats in [0, 1), integers of zero."""
 
+    makes_values_up = True
+
     def accepts(self, value: Any) -> bool:
         """Whether only shape and type are given."""
         return isinstance(value, TensorForm)

@@ -12,6 +12,7 @@ from neuron_tools.nki import language as nl
 from neuron_tools.nki.abstract import AbstractArray, map_leaves
 from neuron_tools.nki.call import CallTable, Given, KernelCall, Made
 from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.errors import UninitializedReadError
 from neuron_tools.nki.kernel import jit
 
 
@@ -46,6 +47,27 @@ def first_rows(x, count):
     nisa.memset(dst=tile, value=0.0)
     for _row in nl.dynamic_range(nisa.register_alloc(rows)):
         nisa.dma_copy(dst=tile[0:1, :], src=x[0:1, :])
+    nisa.dma_copy(dst=result, src=tile)
+    return result
+
+
+@jit
+def gathered_rows(x, steps, rows):
+    """Rows of a buffer into which a loop writes as many rows of x as `steps` says."""
+    buffer = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    index = nl.ndarray((x.shape[0], 1), dtype=nl.int32, buffer=nl.sbuf)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=count, src=steps)
+    nisa.dma_copy(dst=index, src=rows)
+    for _step in nl.dynamic_range(nisa.register_alloc(count)):
+        nisa.dma_copy(dst=buffer, src=x)
+    width = x.shape[1]
+    nisa.dma_copy(
+        dst=tile,
+        src=buffer.ap(pattern=[[width, x.shape[0]], [1, width]], vector_offset=index, indirect_dim=0),
+    )
     nisa.dma_copy(dst=result, src=tile)
     return result
 
@@ -131,3 +153,20 @@ def test_leaves_are_found_in_records_and_containers():
     assert changed == {"a": [-1, Pair((-2, "text"))], "b": None}
     same = Pair("text")
     assert map_leaves(same, lambda leaf: isinstance(leaf, int), lambda leaf: leaf) is same
+
+
+def test_that_a_loop_of_unknown_length_writes_is_checked_when_there_are_values(arrays):
+    rows = np.arange(8, dtype=np.int32)[::-1].reshape(8, 1).copy()
+
+    def call(steps):
+        given = (arrays[0], np.array([[steps]], np.int32), rows)
+        return KernelCall.of(gathered_rows, given, {}, is_array)
+
+    made, taken = call(1)
+    form = made.form((((8, 16), "float32"), ((1, 1), "int32"), ((8, 1), "int32")))
+    assert form.is_data_dependent
+    assert form.results == (((8, 16), "float32"),)
+    np.testing.assert_array_equal(made.compute(taken)[0], arrays[0][::-1])
+    unwritten, taken = call(0)
+    with pytest.raises(UninitializedReadError, match="nothing has been written there"):
+        unwritten.compute(taken)

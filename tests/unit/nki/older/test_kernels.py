@@ -105,6 +105,12 @@ def predicated(a, b, p):
     return a
 
 
+def predicated_by_row(a, b, p):
+    blocks = a.reshape((64, 6, 8))
+    nisa.tensor_copy_predicated(src=b.reshape((64, 6, 8)), dst=blocks, predicate=p)
+    return a
+
+
 def select(a, b, p):
     result = nl.ndarray(a.shape, dtype=a.dtype)
     nisa.select_reduce(dst=result, predicate=p, on_true=a, on_false=0.0)
@@ -181,6 +187,16 @@ CASES = {
     "tensor_copy": (lambda a: nisa.tensor_copy(a, dtype=nl.float16), (A,), A.astype(np.float16)),
     "tensor_copy_dynamic_src": (lambda a: nisa.tensor_copy_dynamic_src(a[:, 4:8]), (A,), A[:, 4:8]),
     "tensor_copy_predicated": (predicated, (A, B, BITS), np.where(BITS != 0, B, A)),
+    "tensor_copy_predicated by row": (
+        predicated_by_row,
+        (A, B, BITS[:, :1]),
+        np.where(BITS[:, :1] != 0, B, A),
+    ),
+    "tensor_copy_predicated by group": (
+        predicated_by_row,
+        (A, B, BITS[:, :6]),
+        np.where(np.repeat(BITS[:, :6], 8, axis=1) != 0, B, A),
+    ),
     "select_reduce": (select, (A, B, BITS), np.where(BITS != 0, A, 0)),
     "reciprocal": (lambda a: nisa.reciprocal(a), (A,), 1 / A),
     "memset": (lambda a: nisa.memset((64, 48), 4.0, dtype=np.float32), (A,), np.full((64, 48), 4.0)),

@@ -450,3 +450,28 @@ def test_arrays_are_cast_outside_kernels(names, name):
     wanted = getattr(nl, name)
     nki.simulate_kernel(kernel, nl.static_cast(np.full((8, 8), 1 / 3), wanted))
     assert seen == [wanted]
+
+
+def test_loads_and_stores_leave_out_of_bounds_elements_out_where_they_say_so(names):
+    nki, nl, nisa = names
+
+    def kernel(mode):
+        @nki.jit
+        def gather_and_scatter(x, places):
+            result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            nl.store(result, nl.zeros(x.shape, dtype=x.dtype))
+            at = nl.load(places)
+            rows, columns = nl.arange(4)[:, None], nl.arange(6)[None, :]
+            tile = nl.full((4, 6), 9.0, dtype=x.dtype)
+            tile[rows, columns] = nl.load(x[at[rows, 0], columns], **mode)
+            nl.store(result[at[rows, 0], columns], tile, **mode)
+            return result
+
+        return gather_and_scatter
+
+    x, places = numbers(8, 6), np.array([[5], [80], [0], [2]], np.int32)
+    expected = np.zeros_like(x)
+    expected[[5, 0, 2]] = x[[5, 0, 2]]
+    np.testing.assert_array_equal(kernel({"mode": nisa.oob_mode.skip})(x, places), expected)
+    with pytest.raises(OutOfBoundsError, match="out of bounds"):
+        kernel({})(x, places)
