@@ -97,7 +97,7 @@ def declare_vision_operators() -> None:
             library.define(f"{name}(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor")
         library.impl("nms", _without_overlaps, "CPU")
         _libraries.append(library)
-        import_module("torchvision.extension")._has_ops = lambda: True  # type: ignore[attr-defined]  # its own
+        import_module("torchvision.extension")._has_ops = lambda: True  # else it refuses to call `nms`
 
 
 def _without_overlaps(boxes: Any, scores: Any, iou_threshold: float) -> Any:
