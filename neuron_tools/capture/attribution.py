@@ -2,7 +2,8 @@
 
 A forward operation knows its own stack and module. A backward operation runs on autograd's own thread,
 where there is no Python: it knows the sequence number of the forward operation it differentiates, and
-takes line and module from there, marked backward.
+takes line and module from there, marked backward. Activation checkpointing calls modules again in the middle
+of a backward operation: what they do is forward, at its own line.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Attribution:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
         stack, module = int(record["stack"]), int(record["module"])
         forward = int(record["forward_sequence"])
-        if forward != NO_SEQUENCE:
+        is_computed_again = stack != 0 and module != 0  # autograd calls no module of itself
+        if forward != NO_SEQUENCE and not is_computed_again:
             found = self._find(int(record["forward_thread"]), forward)
             if found is not None:
                 return Origin(*found, True)

@@ -85,3 +85,22 @@ def test_only_the_last_threads_are_remembered():
         attribution.origin(record(stack=thread, sequence=1, thread=thread))
     assert len(attribution._forward) == REMEMBERED_THREADS
     assert attribution.origin(record(stack=0, forward=1, forward_thread=99)).stack == 99
+
+
+def test_a_module_called_again_in_backward_is_forward_at_its_own_line():
+    """As activation checkpointing does; its derivative then is found on the thread of the second call."""
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(stack=4, module=5, sequence=1))
+    again = record(stack=3, module=2, sequence=0, forward=1, thread=9)
+    assert attribution.origin(again) == Origin(3, 2, False)
+    assert attribution.origin(record(stack=4, module=5, sequence=1, forward=1, thread=9)) == Origin(
+        4, 5, False
+    )
+    assert attribution.origin(record(forward=0, thread=9, forward_thread=9)) == Origin(3, 2, True)
+
+
+def test_a_backward_written_in_python_stays_backward():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    assert attribution.origin(record(stack=7, forward=0, thread=9)) == Origin(3, 2, True)
