@@ -24,13 +24,15 @@ from neuron_explorer import results
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_explorer.timeline.charged_tiles import ChargedTiles, is_charged
-from neuron_explorer.timeline.parameters import BUCKETS, TileRange
+from neuron_explorer.timeline.parameters import TileRange
 from neuron_explorer.workspace.related import PIECES
 
 SPANS, QUICK_SPANS = 10_000_000, 400_000
 RANGES, QUICK_RANGES = 12, 4
 PARTS = 400
 """A range is one of so many equal parts of the profile: some 25,000 spans, as a training step has."""
+TIMELINE_PIXELS = 1100
+"""How wide the workspace's timeline is in a window of 1600 x 900."""
 MOST = Target("<=", 200, "python")
 Taken = tuple[float, float]
 Rescope = Callable[[tuple[int, int]], object]
@@ -112,9 +114,7 @@ def _panels(
                 return lambda range_ns: analyses.now(wanted, name, *arguments, range_ns=range_ns)
 
             def charged(range_ns: tuple[int, int]) -> object:
-                level = max((range_ns[1] - range_ns[0]).bit_length() - BUCKETS.bit_length() + 1, 0)
-                first = range_ns[0] // (BUCKETS << level)
-                return tiles.tiles(profile, places, TileRange(level, first, 2))
+                return tiles.tiles(profile, places, TileRange.around(*range_ns, TIMELINE_PIXELS))
 
             yield {
                 "selection": of(PIECES), "sums": of(results.OVERVIEW),

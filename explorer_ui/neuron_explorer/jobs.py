@@ -235,7 +235,7 @@ class WatchedProfile(Profile):
     def _read(self, query: str, limit_s: float, relation: Callable[[Any], Any]) -> pa.Table:
         self._progress.check()
         sandbox.check_query(query)
-        with self._cursor(query) as cursor, self._progress.interrupting(cursor.interrupt):
+        with self._inner._lent_cursor(query) as cursor, self._progress.interrupting(cursor.interrupt):
             self._progress.check()
             try:
                 with sandbox.bounded(cursor, limit_s):

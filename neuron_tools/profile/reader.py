@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,8 @@ class Profile:
         """Release the profile's files; those of a slice are its whole profile's."""
         if self.whole is not self:
             return
+        if self._views is not None:
+            self._views.close()
         if self._database is not None:
             self._database.close()
         close_idle(str(self.path))
@@ -172,7 +175,7 @@ class Profile:
         if timeout_s is not None:
             return self._foreign(query, given, timeout_s)
         sandbox.check_query(query)
-        with self._cursor(query) as cursor, sandbox.bounded(cursor, self._timeout_s):
+        with self._lent_cursor(query) as cursor, sandbox.bounded(cursor, self._timeout_s):
             return cursor.sql(query, params=given or None).to_arrow_table()
 
     def first_rows(
@@ -450,17 +453,24 @@ class Profile:
         return self._kept.known(key)
 
     def _cursor(self, query: str) -> duckdb.DuckDBPyConnection:
-        """A cursor that knows the tables which a query names.
+        """A cursor of its own that knows the tables which a query names.
 
         Raises:
             DamagedProfileError: A table's data cannot be read.
         """
+        return self._views_for(query).cursor(self._range_ns)
+
+    def _lent_cursor(self, query: str) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        """As `_cursor`, for a query whose rows are taken at once."""
+        return self._views_for(query).lent(self._range_ns)
+
+    def _views_for(self, query: str) -> NamedViews:
         import duckdb
 
         views = self._named_views()
         with reading(self.path, duckdb.Error):
             views.make(query, of_range=self._range_ns is not None)
-        return views.cursor(self._range_ns)
+        return views
 
     def _named_views(self) -> NamedViews:
         """The views of the profile and its ranges; made with the first query, for a timeline needs none."""

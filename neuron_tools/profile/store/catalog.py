@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"\w+")
 _LISTING = frozenset({"show", "information_schema", "sqlite_master"})
 _LISTS = ("duckdb_", "pragma_", "pg_")
+MOST_FREE_CURSORS = 8
 _RANGE_SCHEMA = "within"
 _RANGE_VARIABLES = ("range_start_ns", "range_end_ns")
 _VARIABLE_RANGE = ("getvariable('range_start_ns')", "getvariable('range_end_ns')")
@@ -179,6 +182,8 @@ class NamedViews:
             self._name_of = folder.url
             connection.register_filesystem(folder.file_system())
         connection.execute(f"CREATE SCHEMA {_RANGE_SCHEMA}")
+        self._free: deque[tuple[tuple[int, int] | None, duckdb.DuckDBPyConnection]] = deque()
+        self._is_closed = False
 
     def cursor(self, range_ns: tuple[int, int] | None = None) -> duckdb.DuckDBPyConnection:
         """A cursor in whose queries the tables' names are the views that `make` made.
@@ -193,6 +198,44 @@ class NamedViews:
                 f"USE {_RANGE_SCHEMA};" + ";".join(f"SET VARIABLE {name} = {ns}" for name, ns in variables)
             )
         return cursor
+
+    @contextmanager
+    def lent(self, range_ns: tuple[int, int] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor as `cursor` makes it for a query whose rows are taken inside, and then for the next one.
+
+        Telling a cursor its range costs more than a small query. One whose query failed is not used again.
+        """
+        cursor = self._taken(range_ns) or self.cursor(range_ns)
+        try:
+            yield cursor
+        except BaseException:
+            cursor.close()
+            raise
+        self._give_back(range_ns, cursor)
+
+    def close(self) -> None:
+        """Close the cursors that nobody uses; those in use are closed when they come back."""
+        with self._lock:
+            self._is_closed = True
+            free, self._free = self._free, deque()
+        for _, cursor in free:
+            cursor.close()
+
+    def _taken(self, range_ns: tuple[int, int] | None) -> duckdb.DuckDBPyConnection | None:
+        with self._lock:
+            found = next((one for one in self._free if one[0] == range_ns), None)
+            if found is not None:
+                self._free.remove(found)
+        return found[1] if found else None
+
+    def _give_back(self, range_ns: tuple[int, int] | None, cursor: duckdb.DuckDBPyConnection) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._free.append((range_ns, cursor))
+            is_surplus = len(self._free) > MOST_FREE_CURSORS
+            surplus = self._free.popleft()[1] if is_surplus else cursor if self._is_closed else None
+        if surplus is not None:
+            surplus.close()
 
     def make(self, query: str, *, of_range: bool = False) -> None:
         """Make the views that a query names, however it spells them; all of them where it lists tables."""

@@ -21,9 +21,10 @@ WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? ORDER BY start
 
 def collective_wait_ns(profile: Profile) -> int:
     """Of the rank that waits longest: from being ready for a collective to its end, nothing else running."""
+    whole = profile.whole
     longest = 0
-    for row in profile.query(_PROCESSES).to_pylist():
-        waiting = process_union(profile, _COLLECTIVES, row["process"])
-        executing = process_union(profile, _EXECUTIONS, row["process"])
+    for process in whole.kept("processes with collectives", lambda: whole.query(_PROCESSES)[0].to_pylist()):
+        waiting = process_union(profile, _COLLECTIVES, process)
+        executing = process_union(profile, _EXECUTIONS, process)
         longest = max(longest, length_ns(waiting) - overlap_ns(waiting, executing))
     return longest

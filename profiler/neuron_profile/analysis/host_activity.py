@@ -133,7 +133,8 @@ _Charges = defaultdict[_Cause, _Charge]
 
 def find_host_idle(profile: Profile) -> HostIdle | None:
     """Idle time by what the host did; None where the host was not sampled."""
-    processes = [row["process"] for row in profile.query(_PROCESSES).to_pylist()]
+    whole = profile.whole
+    processes = whole.kept("sampled processes", lambda: whole.query(_PROCESSES)[0].to_pylist())
     if not processes:
         return None
     own = load_own_lines(profile)

@@ -140,17 +140,19 @@ def measure_occupancy(profile: Profile) -> Occupancy:
     chosen = of_first_cores(profile, "nc_idx")
     executions = _EXECUTIONS.format(low=low, high=high, stands_for_logical=chosen)
 
-    def row(query: str) -> dict[str, int]:
-        found = profile.query(query.format(executions=executions, low=low, high=high))
-        return dict(found.to_pylist()[0])
+    def row(*queries: str) -> dict[str, int]:
+        together = f"SELECT * FROM {', '.join(f'({query})' for query in queries)}"
+        return dict(profile.query(together.format(executions=executions, low=low, high=high)).to_pylist()[0])
 
-    device, host, reads = map(row, (_DEVICE, _HOST, _READING))
-    steady = row(_STEADY) if profile.range_ns is None else {}
-    if profile.range_ns is not None:  # before the first execution and after the last is waiting, too
-        device["window_ns"] = (high - low) * device["cores"]
-    wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
-    graphs = profile.whole.kept("compiled_graphs", lambda: _compiled_graphs(profile.whole))
-    numbers = {**device, **steady, **host, "compiled_graphs": graphs, "host_wait_ns": wait_ns}
+    numbers = row(_DEVICE, _HOST, _READING)
+    if profile.range_ns is None:
+        numbers.update(row(_STEADY))
+    else:  # before the first execution and after the last is waiting, too
+        numbers["window_ns"] = (high - low) * numbers["cores"]
+    numbers["host_wait_ns"] = numbers.pop("synchronizing_ns") + numbers.pop("reading_ns")
+    numbers["compiled_graphs"] = profile.whole.kept(
+        "compiled_graphs", lambda: _compiled_graphs(profile.whole)
+    )
     found = Occupancy(**{name: int(value) for name, value in numbers.items()})
     return replace(found, awaited_rank=_awaited_rank(profile, found))
 

@@ -60,7 +60,10 @@ class Serving:
 
 def measure_serving(profile: Profile) -> Serving | None:
     """The requests of a profile; None where it has none."""
-    requests = profile.query(_REQUESTS).to_pylist()
+    whole = profile.whole
+    requests = whole.kept("requests", lambda: whole.query(_REQUESTS).to_pylist())
+    if requests and whole is not profile:
+        requests = profile.query(_REQUESTS).to_pylist()
     if not requests:
         return None
     tokens: dict[tuple[int, str], list[int]] = {}

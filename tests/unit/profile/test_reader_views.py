@@ -1,9 +1,11 @@
 """Slices, search and source lines of an opened profile, and profiles behind URLs."""
 
+import duckdb
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile.reader import TimelineError
+from neuron_tools.profile.reader import QueryError, TimelineError
+from neuron_tools.profile.store.catalog import MOST_FREE_CURSORS
 from neuron_tools.profile.store.layout import NotAProfileError
 from tests.unit.profile.builders import sound_tables, write_profile
 
@@ -44,6 +46,37 @@ def test_slices_read_beside_each_other_and_name_tables_as_sql_does(directory):
     assert counts == [1, 1]
     assert whole == 3
     assert {"Instruction", "Frontier", "Warning"} <= set(listed)
+
+
+def test_cursors_are_used_again_by_their_own_range_alone(directory):
+    with open_profile(directory) as profile:
+        starts = [0, 60, 102] * 5
+        ids = [
+            profile.slice(start, 200 + round_).query("SELECT id FROM Instruction").column(0).to_pylist()
+            for round_ in range(2)
+            for start in starts
+        ]
+        whole = profile.query("SELECT count(*) FROM Instruction").column(0).to_pylist()
+        assert len(profile._named_views()._free) <= MOST_FREE_CURSORS
+    every, middle, last = ids[:3]
+    assert ids == [every, middle, last] * 10
+    assert (len(every), last, whole) == (3, [3], [3])
+
+
+def test_a_cursor_whose_query_failed_is_not_used_again_and_none_outlives_the_profile(directory):
+    with open_profile(directory) as profile:
+        views = profile._named_views()
+        with pytest.raises(QueryError, match="nonsense"):
+            profile.query("SELECT nonsense FROM Instruction")
+        assert not views._free
+        assert profile.query("SELECT 1").num_rows == 1
+        kept = views._free[0][1]
+        lent = views.lent((102, 130))
+        late = lent.__enter__()
+    lent.__exit__(None, None, None)
+    for cursor in (kept, late):
+        with pytest.raises(duckdb.ConnectionException):
+            cursor.execute("SELECT 1")
 
 
 def test_search_finds_names_whatever_their_case(directory):

@@ -46,7 +46,8 @@ _TRANSFERS = (
 )
 _OWNERS = (
     "SELECT id, min(raw_framework_id) AS owner FROM Instruction "
-    "WHERE id IN (SELECT unnest(?)) AND raw_framework_id IS NOT NULL GROUP BY id ORDER BY id"
+    "WHERE id BETWEEN ? AND ? AND id IN (SELECT unnest(?)) AND raw_framework_id IS NOT NULL "
+    "GROUP BY id ORDER BY id"
 )
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
@@ -175,7 +176,8 @@ def _with_owners(whole: Profile, moved: Owned, rows: pa.Table, instructions: pa.
     found, is_known = _looked_up(known, wanted)
     elsewhere = ~is_known & (wanted != NO_OPERATION)
     if elsewhere.any():
-        asked = whole.query(_OWNERS, [np.unique(wanted[elsewhere]).tolist()])
+        ids = np.unique(wanted[elsewhere]).tolist()
+        asked = whole.query(_OWNERS, [ids[0], ids[-1], ids])
         found[elsewhere] = _looked_up(asked, wanted[elsewhere])[0]
     owner = moved.owner.copy()
     owner[unnamed] = found

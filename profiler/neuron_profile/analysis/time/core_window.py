@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 from threading import Lock
 
 from neuron_profile.analysis.time.core_spans import CoreSpans, Owned
@@ -16,6 +17,8 @@ MOST_SPANS = 100_000
 """Instructions and transfers of a range that is held; to read and divide more takes more than a moment."""
 MOST_HELD = 1 << 19
 """Spans of all ranges that are held of a profile, some 100 bytes each, however many NeuronCores it has."""
+FINEST_TILE = 10
+"""A timeline's tile is at least 2**10 ns long."""
 WORK = ("Instruction", "DmaPacketAggregated")
 Core = tuple[int, int]
 
@@ -94,10 +97,10 @@ class CoreWindow:
         _ = self._spans, self._longest_ns
 
     def aligned(self, begin_ns: int, end_ns: int) -> CoreRange | None:
-        """As `around`, of the two neighbouring stretches of a power of two ns, as a timeline's tiles are."""
-        level = (end_ns - begin_ns).bit_length()
-        first = begin_ns >> level
-        return self.around(first << level, (first + 2) << level) or self.around(begin_ns, end_ns)
+        """As `around`, of the tiles of a timeline that shows this range: both read the same then."""
+        level = max(round(log2(max(end_ns - begin_ns, 1))), FINEST_TILE)
+        first, last = begin_ns >> level, -(-end_ns >> level)
+        return self.around(first << level, last << level) or self.around(begin_ns, end_ns)
 
     def _count(self, begin_ns: int, end_ns: int) -> int:
         """Instructions and transfers that begin in a range, from the timeline's index."""

@@ -52,9 +52,9 @@ def lay_out(
         if moment > now:
             top = _first_active(active)
             found = distinct[top] if top < tiers else 0
-            if found != held or (found and _differ(keys[top], shared, found)):
-                room = pieces + held
-                begins, ends, owners = _with(room, begins), _with(room, ends), _with(room, owners)
+            if found != held or (found and _differ(keys, top, shared, found)):
+                if pieces + held > len(begins):
+                    begins, ends, owners = _longer(begins, held), _longer(ends, held), _longer(owners, held)
                 pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
                 held, begin = found, now
                 for place in range(found):
@@ -64,23 +64,23 @@ def lay_out(
             now = moment
         while last < spans and end[by_end[last]] == now:
             span = by_end[last]
-            _count(keys[tier[span]], counts[tier[span]], distinct, active, tier[span], key[span], -1)
+            _count(keys, counts, distinct, active, tier[span], key[span], -1)
             last += 1
         while first < spans and start[by_start[first]] == now:
             span = by_start[first]
-            _count(keys[tier[span]], counts[tier[span]], distinct, active, tier[span], key[span], 1)
+            _count(keys, counts, distinct, active, tier[span], key[span], 1)
             first += 1
-    room = pieces + held
-    begins, ends, owners = _with(room, begins), _with(room, ends), _with(room, owners)
+    if pieces + held > len(begins):
+        begins, ends, owners = _longer(begins, held), _longer(ends, held), _longer(owners, held)
     pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
     return begins[:pieces].copy(), ends[:pieces].copy(), owners[:pieces].copy()
 
 
 @compiled
-def _differ(keys: Ints, others: Ints, count: int) -> bool:
-    """Whether two lists of so many keys differ; nothing is allocated."""
+def _differ(keys: Ints, tier: int, others: Ints, count: int) -> bool:
+    """Whether a tier's keys differ from others, of which there are so many; nothing is allocated."""
     place = 0
-    while place < count and keys[place] == others[place]:
+    while place < count and keys[tier, place] == others[place]:
         place += 1
     return place < count
 
@@ -102,28 +102,26 @@ def _count(
     """Count a span of a key that begins (1) or ends (-1) in a tier; the tier's active keys ascend."""
     held = distinct[tier]
     place = 0
-    while place < held and keys[place] < key:
+    while place < held and keys[tier, place] < key:
         place += 1
     active[tier] += change
-    if place < held and keys[place] == key:
-        counts[place] += change
-        if counts[place] == 0:
+    if place < held and keys[tier, place] == key:
+        counts[tier, place] += change
+        if counts[tier, place] == 0:
             distinct[tier] = held - 1
             for behind in range(place, held - 1):
-                keys[behind], counts[behind] = keys[behind + 1], counts[behind + 1]
+                keys[tier, behind], counts[tier, behind] = keys[tier, behind + 1], counts[tier, behind + 1]
         return
     for behind in range(held, place, -1):
-        keys[behind], counts[behind] = keys[behind - 1], counts[behind - 1]
-    keys[place], counts[place] = key, change
+        keys[tier, behind], counts[tier, behind] = keys[tier, behind - 1], counts[tier, behind - 1]
+    keys[tier, place], counts[tier, place] = key, change
     distinct[tier] = held + 1
 
 
 @compiled
-def _with(room: int, values: Values) -> Values:
-    """The values, or a copy that holds more where there is not room enough."""
-    if room <= len(values):
-        return values
-    longer = np.empty(2 * room, values.dtype)
+def _longer(values: Values, more: int) -> Values:
+    """A copy that holds more values, at least so many."""
+    longer = np.empty(2 * (len(values) + more), values.dtype)
     longer[: len(values)] = values
     return longer
 

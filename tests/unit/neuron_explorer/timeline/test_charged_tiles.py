@@ -55,6 +55,19 @@ def test_a_range_that_holds_too_much_shows_envelopes_in_one_row(profile, places,
     assert max(row["duration"] for row in rows) == 596
 
 
+@pytest.mark.parametrize("range_ns", [(10, 300), (0, 596), (83_720_000, 84_916_000), (10**9 + 7, 3 * 10**9)])
+@pytest.mark.parametrize("pixels", [1500, 1900, 3000])
+def test_what_a_wide_timeline_shows_is_read_for_the_panels(profile, monkeypatch, range_ns, pixels):
+    read: list[tuple[int, int]] = []
+    monkeypatch.setattr(core_window.CoreWindow, "around", lambda self, *span: read.append(span) or span)
+    core_window.core_window(profile, (0, 0)).aligned(*range_ns)
+    tiles = TileRange.around(*range_ns, pixels)
+    ((low, high),) = read
+    assert low <= tiles.start_ns
+    assert tiles.end_ns <= high
+    assert high - low <= max(1 << 11, 4 * (range_ns[1] - range_ns[0]))
+
+
 def test_what_is_lit_is_part_of_what_is_charged(profile, places):
     class Library:
         def get(self, wanted):
