@@ -7,7 +7,7 @@ import sys
 import click
 
 from neuron_monitor.commands.options import tree_option
-from neuron_tools.command_line import command, run
+from neuron_tools.command_line import choice_option, command, run
 
 
 @command(example="neuron-ls\nneuron-ls --topology\nneuron-ls -j | jq '.[].neuron_processes'")
@@ -15,11 +15,10 @@ from neuron_tools.command_line import command, run
 @click.option("-a", "--show-all-procs", is_flag=True, help="Also processes that have no Neuron runtime.")
 @click.option("-t", "--topology", is_flag=True, help="Also draw how the devices are linked.")
 @click.option("-j", "--json-output", "--json", is_flag=True, help="Print JSON as AWS's neuron-ls does.")
-@click.option(
+@choice_option(
     "--output-format",
-    type=click.Choice(["table", "json"]),
+    choices=["table", "json"],
     default="table",
-    show_default=True,
     help="json = the same as -j, as AWS's neuron-ls spells it from 2.34 on.",
 )
 @tree_option

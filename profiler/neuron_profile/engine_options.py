@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from neuron_tools.command_line import choice_option
+
 _OPTIONS = (
-    click.option(
+    choice_option(
         "--engine",
-        type=click.Choice(["local", "processes", "dask"]),
+        choices=["local", "processes", "dask"],
         default="local",
-        show_default=True,
         help="Where the ranks are read: one after another, in processes here, or on a Dask cluster.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Of a running Dask scheduler; none: a cluster here."),

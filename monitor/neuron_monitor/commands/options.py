@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from neuron_tools.command_line import choice_option
+
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, SPELLINGS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -16,11 +18,10 @@ tree_option: Decorator = click.option(
     metavar="DIR",
     help="Tree of devices to read instead of the driver's: of a simulated driver, or a recorded copy.",
 )
-host_option: Decorator = click.option(
+host_option: Decorator = choice_option(
     "--host-metrics",
-    type=click.Choice(["auto", "host"]),
+    choices=["auto", "host"],
     default="auto",
-    show_default=True,
     help="auto = inside a container its own limits; host = always the whole machine's.",
 )
 pods_option: Decorator = click.option(
@@ -28,10 +29,9 @@ pods_option: Decorator = click.option(
     default=None,
     help="Name the pods of processes; by default where /var/log/containers is there.",
 )
-spelling_option: Decorator = click.option(
+spelling_option: Decorator = choice_option(
     "--spelling",
-    type=click.Choice(SPELLINGS),
+    choices=SPELLINGS,
     default=DEFAULT_SPELLING,
-    show_default=True,
     help="Keys as AWS's hosts print them, as AWS's guide documents them, or both, which every client reads.",
 )

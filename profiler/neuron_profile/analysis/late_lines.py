@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from neuron_profile.analysis.advice.finding import Place
+from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.profile.reader import Profile
 
@@ -87,3 +88,18 @@ def _largest_excess(
             best, most = Place(key[0], key[1], "", layers[key]), excess
             is_shared = by_process[late] - excess > SHARED * by_process[late]
     return best, most, is_shared
+
+
+def finding_of_ranks(
+    rule: str, title: str, change: str, line: LateLine | None, times_ns: tuple[int, int], evidence: Mapping[str, Any]
+) -> Finding:
+    """A finding about what ranks wait for each other, where the late one spends its time.
+
+    Args:
+        times_ns: The gain, and the time of all ranks as it is.
+    """
+    place = Place() if line is None else line.place
+    gain_ns, total_ns = times_ns
+    return Finding(
+        rule, title, change, place, gain_ns, device_gain_ns=0, total_ns=total_ns, evidence=evidence
+    )

@@ -61,16 +61,16 @@ class LayoutResult:
 
     layout: str
     ranks: int
-    step_ns: int | None
-    tokens_per_second: float | None
-    mfu_percent: float | None
-    exposed_ns: int | None
-    bubble_ns: int | None
-    peak_bytes: int | None
-    fits: bool
-    core_hours: float | None
-    on_front: bool
-    limit: str
+    step_ns: int | None = None
+    tokens_per_second: float | None = None
+    mfu_percent: float | None = None
+    exposed_ns: int | None = None
+    bubble_ns: int | None = None
+    peak_bytes: int | None = None
+    fits: bool = False
+    core_hours: float | None = None
+    on_front: bool = False
+    limit: str = ""
 
 
 def layouts(degrees: Mapping[str, Sequence[int]]) -> tuple[Layout, ...]:
@@ -94,27 +94,13 @@ def result_of(layout: Layout, step: JobStep, tokens_per_step: int | None) -> Lay
         peak_bytes=step.peak_bytes,
         fits=step.fits,
         core_hours=layout.ranks * seconds * 1000 / 3600,
-        on_front=False,
         limit=step.limit,
     )
 
 
 def failure_of(layout: Layout, reason: str) -> LayoutResult:
     """The row of a layout that did not run."""
-    return LayoutResult(
-        layout=layout.text,
-        ranks=layout.ranks,
-        step_ns=None,
-        tokens_per_second=None,
-        mfu_percent=None,
-        exposed_ns=None,
-        bubble_ns=None,
-        peak_bytes=None,
-        fits=False,
-        core_hours=None,
-        on_front=False,
-        limit=reason,
-    )
+    return LayoutResult(layout.text, layout.ranks, limit=reason)
 
 
 def with_front(results: Iterable[LayoutResult]) -> tuple[LayoutResult, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from neuron_profile.analysis.catalogue import ANALYSES
-from neuron_tools.command_line import command
+from neuron_tools.command_line import choice_option, command
 
 
 @command(
@@ -14,11 +14,10 @@ from neuron_tools.command_line import command
 )
 @click.argument("analysis", type=click.Choice(ANALYSES.names()))
 @click.argument("profile", metavar="PROFILE")
-@click.option(
+@choice_option(
     "--level",
-    type=click.Choice(["operation", "module", "line", "hlo"]),
+    choices=["operation", "module", "line", "hlo"],
     default="operation",
-    show_default=True,
     help="What a point of the roofline is.",
 )
 @click.option(

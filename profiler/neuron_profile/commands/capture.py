@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import choice_option, command
 
 if TYPE_CHECKING:
     from neuron_profile.launch.recording import Recording
@@ -45,11 +45,10 @@ DEFAULT_TARGET = "trn2"
     help="Physical cores of a logical NeuronCore, which share its work.  "
     "[default: $NEURON_LOGICAL_NC_CONFIG, or 2 where the generation has it]",
 )
-@click.option(
+@choice_option(
     "--host-clock",
-    type=click.Choice(["measured", "fixed"]),
+    choices=["measured", "fixed"],
     default="measured",
-    show_default=True,
     help="How host time is counted; fixed makes captures reproducible.",
 )
 @click.option(
@@ -84,11 +83,10 @@ DEFAULT_TARGET = "trn2"
     metavar="RANKS",
     help="With --world-size: ranks that run, e.g. 0,128,256; auto: rank 0 and its pipeline's other stages.",
 )
-@click.option(
+@choice_option(
     "--values",
-    type=click.Choice(["computed", "skip"]),
+    choices=["computed", "skip"],
     default="computed",
-    show_default=True,
     help="skip: shapes, memory and time alone. Device memory takes none of this machine's, and reads as 0.",
 )
 @click.option(

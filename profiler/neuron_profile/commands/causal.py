@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import choice_option, command
 
 
 @command(
@@ -12,11 +12,10 @@ from neuron_tools.command_line import command
     "neuron-profile causal train.nprof --level operation --limit 10 --json"
 )
 @click.argument("profile", metavar="PROFILE")
-@click.option(
+@choice_option(
     "--level",
-    type=click.Choice(["line", "operation", "module"]),
+    choices=["line", "operation", "module"],
     default="line",
-    show_default=True,
     help="What is made faster, one after the other.",
 )
 @click.option("--limit", type=click.IntRange(1), default=40, show_default=True, help="How many to try.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import choice_option, command
 
 FORMATS = ("table", "json", "csv", "parquet")
 
@@ -21,12 +21,11 @@ FORMATS = ("table", "json", "csv", "parquet")
 )
 @click.argument("profile", metavar="PROFILE")
 @click.argument("sql", metavar="SQL")
-@click.option(
+@choice_option(
     "--format",
     "output_format",
-    type=click.Choice(FORMATS),
+    choices=FORMATS,
     default="table",
-    show_default=True,
     help="Output format.",
 )
 @click.option(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import choice_option, command
 
 FORMATS = ("text", "openapi", "json")
 
 
 @command(example="neuron-profile show-schema Instruction\nneuron-profile show-schema --format openapi")
 @click.argument("tables", metavar="[TABLE...]", nargs=-1)
-@click.option(
+@choice_option(
     "--format",
     "output_format",
-    type=click.Choice(FORMATS),
+    choices=FORMATS,
     default="text",
-    show_default=True,
     help="openapi prints OpenAPI YAML, one schema per table.",
 )
 def show_schema(tables: tuple[str, ...], output_format: str) -> None:

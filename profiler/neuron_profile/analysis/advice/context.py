@@ -154,6 +154,11 @@ class Context:
         place = max(at, key=lambda key: (at[key], str(key)))
         return Hotspot(sum(at.values()), at[place], place)
 
+    def large_hotspot(self, select: Select, share: float) -> Hotspot | None:
+        """The hotspot of rows that take at least this share of the device time; None where they take less."""
+        hot = self.hotspot(select)
+        return hot if hot.busy_ns and hot.busy_ns >= share * self.device_ns else None
+
     def busy_places(self, select: Select | None = None) -> dict[Place, float]:
         """Time in ns of the chosen rows (all, if None) of all executions, by the place they came from.
 

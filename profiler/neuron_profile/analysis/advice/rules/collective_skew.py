@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.late_lines import late_line
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.late_lines import finding_of_ranks, late_line
 from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.reports.quantities import duration
 
@@ -36,18 +36,16 @@ def find(context: Context) -> Iterator[Finding]:
     if gain_ns < MINIMUM_SHARE * total_ns:
         return
     where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
-    yield Finding(
+    yield finding_of_ranks(
         "collective_skew",
         f"Rank {rank} comes late to the collectives{where}: "
         f"the others wait {duration(int(lateness[late]))} for it",
         f"Give rank {rank} as much work as the others: even batches and sequence lengths, layers spread "
         "evenly over pipeline stages, nothing that one rank alone does between collectives (logging, "
         "checkpoints, data loading).",
-        line.place if line is not None else Place(),
-        gain_ns=gain_ns,
-        device_gain_ns=0,
-        total_ns=total_ns,
-        evidence={
+        line,
+        (gain_ns, total_ns),
+        {
             "rank": rank,
             "waited_ns": int(lateness[late]),
             "excess_at_line_ns": line.excess_ns if line is not None else 0,

@@ -17,8 +17,8 @@ MINIMUM_SHARE = 0.005
 
 def find(context: Context) -> Iterator[Finding]:
     """One finding for all custom calls, at the line that has most of their time."""
-    hot = context.hotspot(_custom)
-    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+    hot = context.large_hotspot(_custom, MINIMUM_SHARE)
+    if hot is None:
         return
     yield context.finding(
         "custom_calls",

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.late_lines import late_line
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.late_lines import finding_of_ranks, late_line
 from neuron_profile.analysis.rank_meetings import RankMeetings, rank_meetings
 from neuron_profile.reports.quantities import percent
 
@@ -37,17 +37,15 @@ def find(context: Context) -> Iterator[Finding]:
     by_rank = work[uneven].sum(axis=0)
     busiest = int(np.argmax(by_rank))
     line = late_line(context.profile, meetings.processes, meetings.processes[busiest])
-    yield Finding(
+    yield finding_of_ranks(
         "expert_imbalance",
         f"Experts get uneven numbers of tokens: the busiest rank works {percent(excess)} longer than the "
         "mean",
         "Balance the router: an auxiliary loss or a bias for each expert, a limit of tokens for each (a "
         "capacity factor near 1), or experts placed so that each rank gets as many tokens.",
-        line.place if line is not None else Place(),
-        gain_ns=gain_ns,
-        device_gain_ns=0,
-        total_ns=total_ns,
-        evidence={
+        line,
+        (gain_ns, total_ns),
+        {
             "busiest_rank": meetings.ranks[busiest],
             "exchanges": int(uneven.sum()),
             **{f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_rank)},

@@ -20,8 +20,8 @@ MINIMUM_SHARE = 0.02
 
 def find(context: Context) -> Iterator[Finding]:
     """One finding for all fp32 products, at the line that has most of their time."""
-    hot = context.hotspot(_products)
-    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+    hot = context.large_hotspot(_products, MINIMUM_SHARE)
+    if hot is None:
         return
     if (hot.place.file, hot.place.line) in upcasts(context):
         return  # `upcast_products` tells it, with its casts

@@ -20,8 +20,8 @@ MINIMUM_SHARE = 0.05
 
 def find(context: Context) -> Iterator[Finding]:
     """One finding for all look-ups of rows under 512 bytes, at the line that has most of their time."""
-    hot = context.hotspot(_narrow)
-    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+    hot = context.large_hotspot(_narrow, MINIMUM_SHARE)
+    if hot is None:
         return
     chosen = [(use.count, use.program.dmas[_narrow(use.program)[1]]) for use in context.programs]
     rows = sum(count * int(dmas["descriptors"].sum()) for count, dmas in chosen)

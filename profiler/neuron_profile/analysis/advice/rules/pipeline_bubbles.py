@@ -10,7 +10,7 @@ import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.late_lines import late_line
+from neuron_profile.analysis.late_lines import finding_of_ranks, late_line
 from neuron_profile.analysis.microbatches import microbatch_line
 from neuron_profile.analysis.rank_meetings import ABSENT, MESSAGES, RankMeetings, rank_meetings
 from neuron_profile.analysis.whatif.executions import ProgramKey
@@ -67,17 +67,15 @@ def _uneven(context: Context, meetings: RankMeetings, work: Ints, made_ns: Ints)
         return
     line = late_line(context.profile, meetings.processes, meetings.processes[busiest])
     excess = percent(by_stage[busiest] / mean_ns - 1)
-    yield Finding(
+    yield finding_of_ranks(
         "pipeline_bubbles",
         f"The stage of rank {meetings.ranks[busiest]} works {excess} longer than the mean of all: the others "
         "wait for it",
         "Cut the model where the times of its parts are even, not their number of layers: embeddings and the "
         "head count too.",
-        line.place if line is not None else Place(),
-        gain_ns=gain_ns,
-        device_gain_ns=0,
-        total_ns=total_ns,
-        evidence={f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_stage)},
+        line,
+        (gain_ns, total_ns),
+        {f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_stage)},
     )
 
 

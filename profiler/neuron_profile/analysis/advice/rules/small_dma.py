@@ -28,8 +28,8 @@ def find(context: Context) -> Iterator[Finding]:
     It is out of reach where a compiler takes most of them from tensors that it loads whole: it might have
     loaded them in larger pieces.
     """
-    hot = context.hotspot(_small)
-    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+    hot = context.large_hotspot(_small, MINIMUM_SHARE)
+    if hot is None:
         return
     sizes = [use.program.dmas["descriptor_bytes"][_small(use.program)[1]] for use in context.programs]
     smallest = int(np.concatenate(sizes).min())

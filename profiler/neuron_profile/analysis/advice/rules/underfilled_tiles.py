@@ -26,8 +26,8 @@ _ENGINES = (int(Engine.VECTOR), int(Engine.SCALAR), int(Engine.GPSIMD), int(Engi
 
 def find(context: Context) -> Iterator[Finding]:
     """One finding where instructions on at most half of the partitions take a tenth of the device time."""
-    hot = context.hotspot(_underfilled)
-    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+    hot = context.large_hotspot(_underfilled, MINIMUM_SHARE)
+    if hot is None:
         return
     yield context.finding(
         "underfilled_tiles",
