@@ -10,7 +10,8 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -229,6 +230,18 @@ def pause_clock() -> int:
 def resume_clock() -> None:
     """Ends one `pause_clock`."""
     core().resume_clock()
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What the block computes on the host or the device takes no time of the program and is not recorded."""
+    pause_clock()
+    previous = suppress(True)
+    try:
+        yield
+    finally:
+        suppress(previous)
+        resume_clock()
 
 
 def wall_now_ns() -> int:

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from neuron_tools.command_line import choice_option
-
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, SPELLINGS
+from neuron_tools.command_line import choice_option
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

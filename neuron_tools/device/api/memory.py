@@ -10,13 +10,25 @@ import torch
 from neuron_tools.device import native
 from neuron_tools.device.api.devices import DeviceLike, device_index, get_device_properties
 from neuron_tools.device.api.memory_history import (
-    _allocation_traceback,
-    _dump_snapshot,
-    _record_memory_history,
-    _save_memory_usage,
-    _save_segment_usage,
-    _snapshot,
-    memory_snapshot,
+    _allocation_traceback as _allocation_traceback,
+)
+from neuron_tools.device.api.memory_history import (
+    _dump_snapshot as _dump_snapshot,
+)
+from neuron_tools.device.api.memory_history import (
+    _record_memory_history as _record_memory_history,
+)
+from neuron_tools.device.api.memory_history import (
+    _save_memory_usage as _save_memory_usage,
+)
+from neuron_tools.device.api.memory_history import (
+    _save_segment_usage as _save_segment_usage,
+)
+from neuron_tools.device.api.memory_history import (
+    _snapshot as _snapshot,
+)
+from neuron_tools.device.api.memory_history import (
+    memory_snapshot as memory_snapshot,
 )
 
 OutOfMemoryError = torch.OutOfMemoryError
@@ -172,14 +184,3 @@ def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
 
 def empty_cache() -> None:
     """Does nothing: freed memory goes back at once."""
-
-
-_PRIVATE = (
-    _allocation_traceback,
-    _dump_snapshot,
-    _record_memory_history,
-    _save_memory_usage,
-    _save_segment_usage,
-    _snapshot,
-    memory_snapshot,
-)

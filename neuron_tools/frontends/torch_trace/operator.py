@@ -192,7 +192,9 @@ def _on_device(
 
 def _stay(loaded: LoadedArtifact, position: int, state: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     """Let a result stay on the device as a state's next value; the host's copy of it costs no time."""
-    with _unrecorded():
+    from neuron_tools.device import native
+
+    with native.unrecorded():
         left = _written(state, result.cpu())
     loaded.resident[~position, int(torch.neuron.current_device())] = (_version(state), result)
     return left
@@ -257,7 +259,7 @@ def _recorded(
     program = loaded.neff.program
     if loaded.neff.stages:
         return _streamed(provider, loaded, digest, on_host)
-    with _unrecorded():
+    with native.unrecorded():
         executable, duration_ns = provider.executable_of(program, digest)
         results = [result.to("neuron") for result in _compute(loaded, on_host)]
     native.run_graph(executable, duration_ns, native.intern_name(program.name))
@@ -271,23 +273,11 @@ def _streamed(
     on_host: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
     """Run what several cores share out; the last of them has the results."""
-    last = run_stages(provider, loaded.neff, digest)
-    with _unrecorded():
-        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
-
-
-@contextmanager
-def _unrecorded() -> Iterator[None]:
-    """The host's arithmetic in the block stands for the device's: it takes no time and is not recorded."""
     from neuron_tools.device import native
 
-    native.pause_clock()
-    previous = native.suppress(True)
-    try:
-        yield
-    finally:
-        native.suppress(previous)
-        native.resume_clock()
+    last = run_stages(provider, loaded.neff, digest)
+    with native.unrecorded():
+        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
 
 
 def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -64,7 +63,7 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Compute an operation's values beside the program's clock, and add it to the graph."""
     leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
     _refuse_others(func, leaves)
-    with _aside():
+    with native.unrecorded():
         origin = current_origin()
         graph = current_graph()
         inner = [_inner(leaf) for leaf in leaves]
@@ -80,18 +79,6 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         for tensor in before.values():
             _follow_shape(tensor)
     return pytree.tree_unflatten(results, made_structure)
-
-
-@contextmanager
-def _aside() -> Iterator[None]:
-    """Beside the program's clock, without a record of what the `neuron` device computes."""
-    native.pause_clock()
-    previous = native.suppress(True)
-    try:
-        yield
-    finally:
-        native.suppress(previous)
-        native.resume_clock()
 
 
 def _inner(leaf: Any) -> Any:
@@ -250,7 +237,7 @@ def _fill_from_host(destination: XlaTensor, source: torch.Tensor, non_blocking: 
         inner = torch.empty_strided(
             destination.shape, destination.stride(), dtype=moved.lazy.inner.dtype, device=neuron_device()
         )
-        with _aside():
+        with native.unrecorded():
             inner.copy_(moved.lazy.inner)
         destination.lazy.inner = inner
         return

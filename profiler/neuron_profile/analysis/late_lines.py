@@ -91,7 +91,12 @@ def _largest_excess(
 
 
 def finding_of_ranks(
-    rule: str, title: str, change: str, line: LateLine | None, times_ns: tuple[int, int], evidence: Mapping[str, Any]
+    rule: str,
+    title: str,
+    change: str,
+    line: LateLine | None,
+    times_ns: tuple[int, int],
+    evidence: Mapping[str, Any],
 ) -> Finding:
     """A finding about what ranks wait for each other, where the late one spends its time.
 
