@@ -16,6 +16,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from neuron_tools.device.build import load
+from neuron_tools.hardware import told_cores
 
 if TYPE_CHECKING:
     import torch
@@ -65,6 +66,9 @@ def core() -> Any:
         with _load_lock:
             if _core is None:
                 module = load()
+                cores = told_cores()
+                if cores is not None:
+                    module.set_default_device_count(cores)
                 for folder in _internal_folders():
                     module.add_internal_folder(folder)
                 _core = module

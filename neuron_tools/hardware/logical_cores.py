@@ -13,6 +13,30 @@ LNC_VARIABLES = (LNC_VARIABLE, "NEURON_RT_VIRTUAL_CORE_SIZE")
 """AWS's runtime reads them, the newer name first."""
 
 
+CORES_VARIABLE = "NEURON_TOOLS_INSTANCE_CORES"
+"""Set by a capture whose target is an instance: the logical cores of it."""
+TIMED_VARIABLE = "NEURON_TOOLS_TIMED"
+"""The target of a process that keeps simulated time without a capture."""
+
+
+def instance_cores(target: str, lnc: int | None = None) -> int | None:
+    """Logical NeuronCores of an instance type ("trn2.48xlarge"); None for a generation ("trn2").
+
+    Args:
+        target: Generation or instance type.
+        lnc: Physical cores of a logical one; None: as the environment or the generation has it.
+    """
+    if target not in catalogue.instances():
+        return None
+    return catalogue.device(target, lnc=chosen_lnc(target, lnc)).logical_core_count
+
+
+def told_cores(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Logical NeuronCores of the instance that this process runs on; None where nothing names one."""
+    told = environment.get(CORES_VARIABLE, "")
+    return int(told) if told.isdecimal() else instance_cores(environment.get(TIMED_VARIABLE, ""))
+
+
 def chosen_lnc(target: str, asked: int | None = None, environment: Mapping[str, str] = os.environ) -> int:
     """Physical cores of a logical one.
 

@@ -85,7 +85,8 @@ _lazy_init = init
 
 
 def device_count() -> int:
-    """NeuronCores of this process (`NEURON_RT_NUM_CORES`, `NEURON_RT_VISIBLE_CORES`; default 2)."""
+    """NeuronCores of this process: `NEURON_RT_NUM_CORES`, `NEURON_RT_VISIBLE_CORES`, else all of the instance
+    (64 logical ones of `--target trn2.48xlarge`); 2 where the target names a generation."""
     return int(_core.device_count())
 
 

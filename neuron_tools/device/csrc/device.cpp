@@ -9,7 +9,7 @@
 namespace neuron {
 namespace {
 
-constexpr int kDefaultCount = 2;
+int default_count = 2;
 
 int integer_variable(const char* name, int otherwise) {
   const char* text = std::getenv(name);
@@ -46,7 +46,7 @@ int count_from_environment() {
     count = count_core_list(std::getenv("NEURON_RT_VISIBLE_CORES"));
   }
   if (count <= 0) {
-    count = std::max(kDefaultCount, integer_variable("LOCAL_WORLD_SIZE", 0));
+    count = std::max(default_count, integer_variable("LOCAL_WORLD_SIZE", 0));
   }
   return std::min(count, kMaxDevices);
 }
@@ -58,6 +58,10 @@ int initial_device() {
 thread_local int current = initial_device();
 
 }  // namespace
+
+void set_default_device_count(int count) {
+  default_count = std::max(1, count);
+}
 
 int device_count() {
   static const int count = count_from_environment();

@@ -9,8 +9,11 @@ inline constexpr auto kNeuron = c10::DeviceType::PrivateUse1;
 inline constexpr int kMaxDevices = 64;
 
 // NEURON_RT_NUM_CORES, else the length of NEURON_RT_VISIBLE_CORES, else one for each rank of a torchrun
-// (LOCAL_WORLD_SIZE), at least 2.
+// (LOCAL_WORLD_SIZE), at least the default.
 int device_count();
+
+// The default, 2 unless the target is an instance; no effect once the count has been asked for.
+void set_default_device_count(int count);
 
 // The calling thread's device; starts as LOCAL_RANK modulo the device count.
 int current_device();

@@ -51,6 +51,15 @@ PyObject* get_device_count(PyObject*, PyObject*) {
   return PyLong_FromLong(device_count());
 }
 
+PyObject* set_default_count(PyObject*, PyObject* argument) {
+  const long count = PyLong_AsLong(argument);
+  if (count == -1 && PyErr_Occurred()) {
+    return nullptr;
+  }
+  set_default_device_count(static_cast<int>(count));
+  Py_RETURN_NONE;
+}
+
 PyObject* get_current_device(PyObject*, PyObject*) {
   return PyLong_FromLong(current_device());
 }
@@ -176,6 +185,7 @@ PyMethodDef device_functions[] = {
     {"register_kernels", register_kernels, METH_NOARGS, nullptr},
     {"register_xla_device", register_xla, METH_NOARGS, nullptr},
     {"device_count", get_device_count, METH_NOARGS, nullptr},
+    {"set_default_device_count", set_default_count, METH_O, nullptr},
     {"current_device", get_current_device, METH_NOARGS, nullptr},
     {"exchange_device", exchange_device, METH_O, nullptr},
     {"default_generator", get_default_generator, METH_O, nullptr},

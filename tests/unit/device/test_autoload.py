@@ -58,6 +58,10 @@ def test_registering_twice_is_harmless():
         ({"NEURON_RT_NUM_CORES": "5", "LOCAL_RANK": "7"}, 5, 2),
         ({"NEURON_RT_VISIBLE_CORES": "0-2,7"}, 4, 0),
         ({"NEURON_RT_NUM_CORES": "nonsense"}, 2, 0),
+        ({"NEURON_TOOLS_INSTANCE_CORES": "32", "LOCAL_RANK": "33"}, 32, 1),
+        ({"NEURON_TOOLS_TIMED": "trn2.48xlarge", "LOCAL_RANK": "63"}, 64, 63),
+        ({"NEURON_TOOLS_TIMED": "trn2"}, 2, 0),
+        ({"NEURON_TOOLS_TIMED": "trn2.48xlarge", "NEURON_RT_NUM_CORES": "4"}, 4, 0),
     ],
 )
 def test_the_environment_gives_cores_and_the_current_one(environment, count, current):

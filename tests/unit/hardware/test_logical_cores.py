@@ -38,3 +38,18 @@ def test_trainium2s_instance_has_64_logical_cores_by_default() -> None:
         hardware.device("trn2.48xlarge", lnc=chosen_lnc("trn2.48xlarge", environment={})).logical_core_count
         == 64
     )
+
+
+def test_an_instance_has_its_cores_and_a_generation_names_none() -> None:
+    assert hardware.instance_cores("trn2.48xlarge", 2) == 64
+    assert hardware.instance_cores("trn2.48xlarge", 1) == 128
+    assert hardware.instance_cores("trn1.32xlarge") == 32
+    assert hardware.instance_cores("trn2") is None
+
+
+def test_a_process_is_told_its_cores_by_its_capture_or_by_its_target() -> None:
+    assert hardware.told_cores({"NEURON_TOOLS_INSTANCE_CORES": "12", "NEURON_TOOLS_TIMED": "trn1"}) == 12
+    assert (
+        hardware.told_cores({"NEURON_TOOLS_INSTANCE_CORES": "", "NEURON_TOOLS_TIMED": "inf2.48xlarge"}) == 24
+    )
+    assert hardware.told_cores({}) is None
