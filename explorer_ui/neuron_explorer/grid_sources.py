@@ -40,6 +40,7 @@ _TITLES: dict[str, tuple[str, Kind]] = {
     "id": ("Id", "count"),
 }  # fmt: skip
 
+
 def _columns(widths: str) -> tuple[Column, ...]:
     """Columns in order: "time_ns:110 share:100", their names and how many pixels wide they are."""
     pairs = (column.split(":") for column in widths.split())
@@ -47,8 +48,7 @@ def _columns(widths: str) -> tuple[Column, ...]:
 
 
 _OPERATION_COLUMNS = _columns(
-    "time_ns:110 share:100 calls:90 mean_ns:100 longest_ns:100 hbm_bytes:100 flops:110 "
-    "flops_per_byte:120"
+    "time_ns:110 share:100 calls:90 mean_ns:100 longest_ns:100 hbm_bytes:100 flops:110 flops_per_byte:120"
 )
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
