@@ -14,9 +14,7 @@ import numpy as np
 from benchmarks.figures import Figure, Peer, Target
 from neuron_tools import hardware
 from neuron_tools.arrays import Array
-from neuron_tools.nki import execution
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import execution, isa as nisa, language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.simulator import simulate

@@ -15,9 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.browser.chromium import open_browser  # noqa: E402  # tests are not installed
-from tests.vscode import code_server  # noqa: E402  # tests are not installed
-from tests.vscode import test_debugger as debugged  # noqa: E402  # tests are not installed
-from tests.vscode import test_notebooks as notebooks  # noqa: E402  # tests are not installed
+from tests.vscode import (  # noqa: E402  # tests are not installed
+    code_server,
+    test_debugger as debugged,
+    test_notebooks as notebooks,
+)
 from tests.vscode.conftest import TRAIN  # noqa: E402  # tests are not installed
 from tests.vscode.window import Window  # noqa: E402  # tests are not installed
 

@@ -26,8 +26,7 @@ from neuron_explorer.page import Site
 from neuron_explorer.sharing import NOT_SHARED, SharedStore, Sharing
 from neuron_explorer.sign_in import read_sign_in
 from neuron_explorer.tasks import Tasks
-from neuron_explorer.timeline import band_routes, marker_routes
-from neuron_explorer.timeline import routes as timeline_routes
+from neuron_explorer.timeline import band_routes, marker_routes, routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
 from neuron_explorer.warm_up import warmed_up

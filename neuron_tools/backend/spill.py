@@ -133,8 +133,7 @@ class _Plan:
 
 
 def _planned(body: Body, capacity: int) -> _Plan:
-    from neuron_tools.backend.spill_kernel import peak, uses_of
-    from neuron_tools.backend.spill_kernel import spill as walk
+    from neuron_tools.backend.spill_kernel import peak, spill as walk, uses_of
 
     size = _sizes(body)
     start, uses = uses_of(body.rows, body.regions, len(body.buffers))

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from neuron_tools.hardware import LNC_VARIABLE, NeuronCore
-from neuron_tools.nki import execution
-from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki import execution, tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.python_subset import check_subset

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
-from threading import enumerate as enumerate_threads
+from threading import Thread, enumerate as enumerate_threads
 from typing import Any
 from urllib.parse import urlsplit
 

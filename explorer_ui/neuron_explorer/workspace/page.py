@@ -15,8 +15,7 @@ from neuron_explorer.drawing import draw_page, guarded
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page
 from neuron_explorer.parts.states import empty_state
-from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE
-from neuron_explorer.timeline.page import NOT_BUILT
+from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE, NOT_BUILT
 from neuron_explorer.workspace.arrangements import ARRANGEMENTS, arrangement_named
 from neuron_explorer.workspace.panels import PANELS, Panel, panel_named
 

@@ -4,8 +4,7 @@ from typing import Any as _Any
 
 import numpy as _numpy
 
-from neuron_tools.nki.dtypes import as_dtype as _as_dtype
-from neuron_tools.nki.dtypes import float32 as _float32
+from neuron_tools.nki.dtypes import as_dtype as _as_dtype, float32 as _float32
 
 __nki_names__ = True
 

@@ -11,23 +11,11 @@ from neuron_tools.device import native
 from neuron_tools.device.api.devices import DeviceLike, device_index, get_device_properties
 from neuron_tools.device.api.memory_history import (
     _allocation_traceback as _allocation_traceback,
-)
-from neuron_tools.device.api.memory_history import (
     _dump_snapshot as _dump_snapshot,
-)
-from neuron_tools.device.api.memory_history import (
     _record_memory_history as _record_memory_history,
-)
-from neuron_tools.device.api.memory_history import (
     _save_memory_usage as _save_memory_usage,
-)
-from neuron_tools.device.api.memory_history import (
     _save_segment_usage as _save_segment_usage,
-)
-from neuron_tools.device.api.memory_history import (
     _snapshot as _snapshot,
-)
-from neuron_tools.device.api.memory_history import (
     memory_snapshot as memory_snapshot,
 )
 

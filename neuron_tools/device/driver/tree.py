@@ -9,8 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from neuron_tools.device.driver import machine as machines
-from neuron_tools.device.driver import processes
+from neuron_tools.device.driver import machine as machines, processes
 from neuron_tools.device.driver.architecture import ARCHITECTURES
 from neuron_tools.device.driver.counts import CoreCounts, sum_of
 from neuron_tools.device.driver.errors import DriverError

@@ -8,8 +8,7 @@ from functools import lru_cache
 @lru_cache(maxsize=1)
 def version() -> str:
     """Of Neuron Tools; "unknown" where it was not installed."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed_version
+    from importlib.metadata import PackageNotFoundError, version as installed_version
 
     try:
         return installed_version("neuron-tools")

@@ -11,10 +11,7 @@ from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import OutOfBoundsError
 from neuron_tools.nki.isa.copies import converted
-from neuron_tools.nki.isa.enums import as_member
-from neuron_tools.nki.isa.enums import dge_mode as modes
-from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.enums import oob_mode as bounds
+from neuron_tools.nki.isa.enums import as_member, dge_mode as modes, engine as engines, oob_mode as bounds
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.isa.prologue import instruction

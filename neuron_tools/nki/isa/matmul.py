@@ -9,8 +9,7 @@ import numpy as np
 from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import dtypes
-from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.enums import matmul_perf_mode
+from neuron_tools.nki.isa.enums import engine as engines, matmul_perf_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
     refuse,

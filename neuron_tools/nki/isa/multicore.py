@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.backend.kinds import Kind, Step, Transfer
-from neuron_tools.nki.isa.enums import dma_engine as dma_engines
-from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import dma_engine as dma_engines, engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.tensor import NkiTensor

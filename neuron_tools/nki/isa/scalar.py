@@ -9,8 +9,7 @@ import numpy as np
 from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
-from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.enums import engine as engines, reduce_cmd as commands
 from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import (
     refuse,

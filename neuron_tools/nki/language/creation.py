@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.nki import dtypes
-from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki import dtypes, tracer as tracing
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfMemoryError

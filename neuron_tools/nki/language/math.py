@@ -11,8 +11,7 @@ from neuron_tools.nki import dtypes, operators
 from neuron_tools.nki.dtypes import DType, as_dtype, promote
 from neuron_tools.nki.isa import scalar
 from neuron_tools.nki.isa.copies import memset, tensor_copy, tensor_copy_predicated
-from neuron_tools.nki.isa.elementwise import reciprocal as reciprocal_instruction
-from neuron_tools.nki.isa.elementwise import tensor_tensor
+from neuron_tools.nki.isa.elementwise import reciprocal as reciprocal_instruction, tensor_tensor
 from neuron_tools.nki.isa.issue import ready, refuse
 from neuron_tools.nki.isa.matmul import nc_matmul, nc_transpose
 from neuron_tools.nki.isa.random_numbers import dropout as dropout_instruction

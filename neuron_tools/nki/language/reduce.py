@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from neuron_tools.nki import dtypes, operators
-from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki import dtypes, operators, tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.isa.elementwise import reciprocal, tensor_tensor
 from neuron_tools.nki.isa.issue import ready, refuse

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.nki import isa
-from neuron_tools.nki.isa.enums import dge_mode as dge_modes
-from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.enums import oob_mode as bounds
+from neuron_tools.nki.isa.enums import dge_mode as dge_modes, engine as engines, oob_mode as bounds
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.older.tiles import result_type, tile_result
 from neuron_tools.nki.tensor import NkiTensor

@@ -7,8 +7,7 @@ from typing import Any
 
 from neuron_tools.nki import isa
 from neuron_tools.nki.dtypes import as_dtype, promote
-from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.enums import engine as engines, reduce_cmd as commands
 from neuron_tools.nki.language.movement import in_sbuf
 from neuron_tools.nki.language.results import Restriction
 from neuron_tools.nki.memory_region import MemoryRegion

@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neuron_tools.profile.export.chrome import export_chrome as export_chrome
     from neuron_tools.profile.export.csv import export_csv as export_csv
-    from neuron_tools.profile.export.neuron_json import export_neuron_json as export_neuron_json
-    from neuron_tools.profile.export.neuron_json import export_system_json as export_system_json
+    from neuron_tools.profile.export.neuron_json import (
+        export_neuron_json as export_neuron_json,
+        export_system_json as export_system_json,
+    )
     from neuron_tools.profile.export.parquet import export_parquet as export_parquet
     from neuron_tools.profile.export.perfetto import export_perfetto as export_perfetto
     from neuron_tools.profile.export.profile_slice import export_slice as export_slice
-    from neuron_tools.profile.export.report import ExportReport as ExportReport
-    from neuron_tools.profile.export.report import Progress as Progress
-    from neuron_tools.profile.export.summary import export_summary as export_summary
-    from neuron_tools.profile.export.summary import summary_metrics as summary_metrics
+    from neuron_tools.profile.export.report import ExportReport as ExportReport, Progress as Progress
+    from neuron_tools.profile.export.summary import (
+        export_summary as export_summary,
+        summary_metrics as summary_metrics,
+    )
 
 _MODULE_OF = {
     "ExportReport": "report",

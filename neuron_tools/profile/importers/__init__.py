@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuron_tools.profile.importers.errors import TraceError as TraceError
-    from neuron_tools.profile.importers.import_profile import ImportReport as ImportReport
-    from neuron_tools.profile.importers.import_profile import import_traces as import_traces
+    from neuron_tools.profile.importers.import_profile import (
+        ImportReport as ImportReport,
+        import_traces as import_traces,
+    )
 
 _MODULE_OF = {"ImportReport": "import_profile", "TraceError": "errors", "import_traces": "import_profile"}
 

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from neuron_profile.launch.signals import STOPS
 from neuron_tools.capture.options import VARIABLE as CAPTURE_VARIABLE
-from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE
-from neuron_tools.device.distributed.job import Job
+from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE, Job
 from neuron_tools.listening import free_port
 
 AUTO = "auto"

@@ -16,9 +16,7 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.integration.distributed.training import data_parallel as data
-from tests.integration.distributed.training import model_parallel as parts
-from tests.integration.distributed.training import pipelines
+from tests.integration.distributed.training import data_parallel as data, model_parallel as parts, pipelines
 from tests.integration.distributed.training.model import BLOCKS, Tensors, Training, reference
 
 Scheme = Callable[[], Training]

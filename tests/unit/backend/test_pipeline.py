@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.backend.allocate import Places
 from neuron_tools.backend.body import OUTPUT, SPILL, Body
 from neuron_tools.backend.pipeline import PASSES, WRITTEN, Options, asked_options, run_passes
 from neuron_tools.errors import UsageError
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.lowering.body import make_body

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.kill_moments import figures
-from benchmarks.killed_captures import campaign as campaigns
-from benchmarks.killed_captures import left
+from benchmarks.killed_captures import campaign as campaigns, left
 from benchmarks.killed_captures.campaign import Kill, campaign, planned
 from benchmarks.killed_captures.left import Ticks, judged
 from benchmarks.killed_captures.scenes import ENDED, NOTES, PROFILE, SCENES

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.untrusted_inputs import campaign as campaigns
-from benchmarks.untrusted_inputs import child
+from benchmarks.untrusted_inputs import campaign as campaigns, child
 from benchmarks.untrusted_inputs.campaign import Outcome, campaign
 from benchmarks.untrusted_inputs.damage import MOST_CHANGES, damaged
 from benchmarks.untrusted_inputs.queries import Statements

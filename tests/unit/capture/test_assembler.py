@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from neuron_tools.capture import assembler as assembler_module
-from neuron_tools.capture import process_assembler
+from neuron_tools.capture import assembler as assembler_module, process_assembler
 from neuron_tools.capture.assembler import Assembler
 from neuron_tools.capture.definitions import FILE_NAME
 from neuron_tools.capture.log_lock import is_in_use

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neuron_tools.records.program import Memory
 from tests.unit.compiler.modules import compiled, function, tensor, tile_races

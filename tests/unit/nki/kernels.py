@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools import hardware
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.kernel import Kernel
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.abstract import AbstractArray, map_leaves
 from neuron_tools.nki.call import CallTable, Given, KernelCall, Made
 from neuron_tools.nki.dtypes import as_dtype

@@ -10,8 +10,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.tracer import Recording
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from neuron_tools import hardware
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.kernel import Kernel
 from tests.unit.nki.kernels import floats, on_chip, tile

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from neuron_tools.compat.neuronxcc.nki import compiler as ncc
-from neuron_tools.compat.neuronxcc.nki import typing as nt
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.compat.neuronxcc.nki import compiler as ncc, typing as nt
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import jit
 from neuron_tools.records.program import Engine
 from tests.unit.nki.kernels import floats, on_chip, run, to_hbm

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from neuron_tools import hardware
-from neuron_tools.compat.nki import collectives as ncc
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import collectives as ncc, isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import jit
 
 THIRD = 1 / 3

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.host_arrays import allclose, host_dtype, static_cast
 from tests.unit.nki.kernels import floats, on_chip, run_raw, tile, to_hbm

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import jit
 from neuron_tools.nki.python_subset import SubsetWarning

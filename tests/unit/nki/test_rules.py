@@ -6,10 +6,8 @@ import pytest
 
 from neuron_tools import hardware
 from neuron_tools.compat.neuronxcc.nki import isa as older_isa
-from neuron_tools.compat.nki import isa as present_isa
-from neuron_tools.compat.nki import language as present_language
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.compat.nki import isa as present_isa, language as present_language
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import (
     MissingApiError,
     NkiValidationError,

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from neuron_tools import hardware
-from neuron_tools.nki import execution
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import execution, isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiError, NkiValidationError
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.simulation import simulate

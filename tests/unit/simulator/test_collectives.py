@@ -1,8 +1,7 @@
 """The cost of collectives: published timings, limits of the links, choice of algorithm."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.records.program import CollectiveKind

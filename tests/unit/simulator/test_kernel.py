@@ -1,8 +1,7 @@
 """The compiled kernel equals the plain-Python reference and keeps the rules of time."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.simulator.simulation import simulate

@@ -5,8 +5,7 @@ from typing import Any as _Any
 
 from neuron_tools.frontends.nki.benchmark import baremetal, benchmark, profile
 from neuron_tools.nki.errors import NkiError
-from neuron_tools.nki.kernel import Kernel as FrameworkKernel
-from neuron_tools.nki.kernel import jit as _jit
+from neuron_tools.nki.kernel import Kernel as FrameworkKernel, jit as _jit
 from neuron_tools.nki.language import par_dim
 from neuron_tools.nki.missing import missing_name
 from neuron_tools.nki.simulation import simulate, simulate_kernel

@@ -1,7 +1,6 @@
 """Collectives begin when their last rank is ready, queue behind their group's, and share the links."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.device.distributed.header import NOT_TIMED, Header

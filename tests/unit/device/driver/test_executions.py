@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools.device.driver.executions import MOST_PHYSICAL_CORES, SessionExecutions
 from neuron_tools.device.driver.usage import COUNTERS

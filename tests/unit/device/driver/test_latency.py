@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools.device.driver.latency import BUCKETS, bucket_of, upper_bound_ns
 

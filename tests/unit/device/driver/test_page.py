@@ -8,8 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools.device.driver.counts import CoreCounts, Memory
 from neuron_tools.device.driver.nodes import DEVICE_MEMORY, ENGINES, STATUSES, TRAFFIC

@@ -14,8 +14,7 @@ from neuron_tools.compiler.compile import compile_module  # noqa: E402
 from neuron_tools.compiler.ready_program import ready_program_of, ready_programs  # noqa: E402
 from neuron_tools.frontends.jax.kernel_primitive import KernelGradientError  # noqa: E402
 from neuron_tools.frontends.jax.lowering import lower  # noqa: E402
-from neuron_tools.nki import isa as nisa  # noqa: E402
-from neuron_tools.nki import language as nl  # noqa: E402
+from neuron_tools.nki import isa as nisa, language as nl  # noqa: E402
 from neuron_tools.nki.kernel import jit  # noqa: E402
 from neuron_tools.records.kernel_source import with_kernels  # noqa: E402
 from neuron_tools.simulator import simulate  # noqa: E402

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.compat.nki.framework.compiled import CompileKernel
 from neuron_tools.neff import read_neff
 from tests.unit.nki.kernels import floats, on_chip, to_hbm

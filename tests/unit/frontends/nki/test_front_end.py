@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neuron_tools.compat.nki import isa as nisa
-from neuron_tools.compat.nki import language as nl
+from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.frontends.nki.front_end import CompiledKernel, CompileOptions, ParserFrontEnd
 from neuron_tools.neff import read_neff
 from neuron_tools.nki.kernel import jit

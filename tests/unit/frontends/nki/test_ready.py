@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 from neuron_tools.frontends.nki.ready import programs_of, ready_program
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.call import KernelCall
 from neuron_tools.nki.kernel import jit
 from neuron_tools.records.program import Memory

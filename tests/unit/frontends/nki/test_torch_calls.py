@@ -12,8 +12,7 @@ from neuron_tools.compiler.ready_program import ready_program_of  # noqa: E402
 from neuron_tools.frontends.nki.torch_custom_op import nki_op  # noqa: E402
 from neuron_tools.frontends.nki.wrapper import wrap_nki  # noqa: E402
 from neuron_tools.frontends.torch_compile import compiled_graph  # noqa: E402
-from neuron_tools.nki import isa as nisa  # noqa: E402
-from neuron_tools.nki import language as nl  # noqa: E402
+from neuron_tools.nki import isa as nisa, language as nl  # noqa: E402
 from neuron_tools.nki.kernel import jit  # noqa: E402
 
 

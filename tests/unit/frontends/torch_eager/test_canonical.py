@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools.frontends.torch_eager import signature_key
 from neuron_tools.frontends.torch_eager.canonical import canonical_number

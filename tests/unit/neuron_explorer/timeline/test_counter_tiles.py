@@ -1,8 +1,7 @@
 """Tiles of counters: extremes and means, and values that hold until the next sample."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_explorer.timeline.counter_tiles import counter_tiles, value_before
 from neuron_explorer.timeline.parameters import TileRange

@@ -4,8 +4,7 @@ import json
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_explorer.address import Address
 from neuron_explorer.timeline import page

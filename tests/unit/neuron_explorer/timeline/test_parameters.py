@@ -3,8 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, Parameters, TileRange
 

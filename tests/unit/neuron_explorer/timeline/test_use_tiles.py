@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_explorer.timeline.use_tiles import PERCENT, WINDOW_BUCKETS, has_use, use_tiles

@@ -10,11 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from neuron_monitor.api import kernels as chosen
-from neuron_monitor.api import python_kernels
+from neuron_monitor.api import kernels as chosen, python_kernels
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.latency import SHARES, Bounds, histogram
 from neuron_monitor.api.layout import packed

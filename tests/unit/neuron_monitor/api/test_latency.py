@@ -1,8 +1,7 @@
 """Histograms and what they tell of a period."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_monitor.api.latency import EMPTY, added_between, parse_histogram, percentiles, together
 

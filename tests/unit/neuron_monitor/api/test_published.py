@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_monitor.api import published as published_module
 from neuron_monitor.api.published import PublishedProcesses, is_alive, parse_process

@@ -3,8 +3,7 @@ import threading
 
 import pytest
 
-from neuron_monitor.api import device as device_module
-from neuron_monitor.api import kernels
+from neuron_monitor.api import device as device_module, kernels
 from neuron_monitor.api.tree import DeviceTree
 from tests.fixtures.neuron_sysfs import INFERENTIA2, TRAINIUM2, SysfsTree, held, process_core
 

@@ -3,8 +3,7 @@ import io
 from math import isnan, nan
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_monitor.dashboard.history import History
 from neuron_monitor.dashboard.recording import ROWS_A_FILE, Recording

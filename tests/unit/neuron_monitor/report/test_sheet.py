@@ -3,8 +3,7 @@
 import json
 
 import orjson
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_monitor.report.sheet import SLOT, Sheet, cut
 

@@ -3,8 +3,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from textual.widgets import DataTable, Static, Tab, Tree
 
 from neuron_monitor.top import app as top

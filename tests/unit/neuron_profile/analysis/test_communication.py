@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import neuron_tools
 from neuron_profile.analysis.communication import measure_communication, overlap_ns

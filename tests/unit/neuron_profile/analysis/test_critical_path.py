@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.critical_path import find_critical_path, program_path

@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from tests.unit.nki.kernels import floats, integers, run, tile
 
 X, Y = floats(128, 64), floats(128, 64, seed=1)

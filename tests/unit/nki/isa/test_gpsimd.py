@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from tests.unit.nki.kernels import floats, integers, run, tile
 

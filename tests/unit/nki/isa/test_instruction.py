@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import jit
 from neuron_tools.nki.timing import time_kernel

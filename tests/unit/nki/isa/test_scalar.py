@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from tests.unit.nki.kernels import floats, run, tile
 
 X = floats(128, 32)

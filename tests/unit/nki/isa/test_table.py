@@ -9,8 +9,7 @@ import pytest
 
 from neuron_tools import hardware
 from neuron_tools.hardware.instruction_costs import OTHER, cost_rules
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.isa.table import TABLE
 from neuron_tools.nki.kernel import Kernel

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from tests.unit.nki.kernels import floats, run_raw
 

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.backend.allocate import allocate
 from neuron_tools.backend.dependency_kernel import find_dependencies
 from neuron_tools.backend.pipeline import WRITTEN
-from neuron_tools.nki import isa as nisa
-from neuron_tools.nki import language as nl
+from neuron_tools.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.lowering.body import make_body

@@ -7,9 +7,7 @@ import functools
 import numpy as np
 
 from neuron_tools.compat.neuronxcc import nki
-from neuron_tools.compat.neuronxcc.nki import compiler as ncc
-from neuron_tools.compat.neuronxcc.nki import isa as nisa
-from neuron_tools.compat.neuronxcc.nki import language as nl
+from neuron_tools.compat.neuronxcc.nki import compiler as ncc, isa as nisa, language as nl
 from neuron_tools.compat.neuronxcc.nki.isa import constants as isa_constants
 from neuron_tools.compat.neuronxcc.nki.language import constants
 from tests.unit.nki.kernels import floats, integers

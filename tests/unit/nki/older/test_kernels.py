@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.compat.neuronxcc import nki
-from neuron_tools.compat.neuronxcc.nki import compiler as ncc
-from neuron_tools.compat.neuronxcc.nki import isa as nisa
-from neuron_tools.compat.neuronxcc.nki import language as nl
-from neuron_tools.compat.neuronxcc.nki import typing as nt
+from neuron_tools.compat.neuronxcc.nki import compiler as ncc, isa as nisa, language as nl, typing as nt
 from neuron_tools.compat.neuronxcc.nki.typing import scalar
 from neuron_tools.neff import read_neff
 from neuron_tools.nki.errors import NkiValidationError

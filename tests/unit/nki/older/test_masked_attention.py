@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuron_tools.compat.neuronxcc.nki import isa as nisa
-from neuron_tools.compat.neuronxcc.nki import language as nl
+from neuron_tools.compat.neuronxcc.nki import isa as nisa, language as nl
 from tests.unit.nki.kernels import floats, run_raw
 
 P = 128

@@ -3,8 +3,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_tools.profile.export.json_text import json_objects, microseconds, write_lists
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_tools.profile.export.lanes import NestedLanes, nested_event_order
 from neuron_tools.profile.timeline.depths import DepthAssigner

@@ -5,8 +5,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.errors import UsageError

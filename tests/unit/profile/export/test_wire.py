@@ -1,6 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.profile.export import wire

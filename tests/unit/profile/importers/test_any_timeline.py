@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from neuron_tools.profile.export import export_chrome, export_perfetto
 from neuron_tools.profile.importers import import_traces

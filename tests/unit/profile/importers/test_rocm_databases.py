@@ -6,8 +6,7 @@ import json
 import sqlite3
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down
 from neuron_tools.profile.importers import TraceError, import_traces

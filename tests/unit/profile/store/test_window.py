@@ -3,8 +3,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neuron_tools.profile.schema import TABLES, arrow_schema
 from neuron_tools.profile.store.columns import to_arrow

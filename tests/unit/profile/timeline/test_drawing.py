@@ -4,8 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neuron_tools import open_profile
 from neuron_tools.profile.reader import TimelineError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_profile.analysis.comparison.difference import make_deltas
 from neuron_profile.analysis.comparison.layers import join_layers

@@ -1,7 +1,6 @@
 import pytest
 
-from neuron_profile.analysis.time import core_charges as charges_module
-from neuron_profile.analysis.time import core_spans, repeats
+from neuron_profile.analysis.time import core_charges as charges_module, core_spans, repeats
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
 from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import open_profile

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_profile.analysis.time.charged_track import ChargedTrack
 from neuron_profile.analysis.time.charges import charge_device_time

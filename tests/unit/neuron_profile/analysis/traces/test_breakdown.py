@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down, device_times
 from neuron_profile.analysis.traces.device_spans import NOT_LAUNCHED, DeviceSpans

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neuron_profile.analysis.traces.launches import find_stream_queues, launch_delays, waiting_over_time
 from tests.fixtures.gpu_trace import gpu_document
