@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 import torch
 
+from neuron_tools.device.api import devices
 from neuron_tools.frontends.torch_trace import loaded_models, loading
 from neuron_tools.frontends.torch_trace.loaded_models import LoadedModels
 from neuron_tools.frontends.torch_trace.placement import next_core, note_loaded, on_cores
@@ -16,6 +17,12 @@ from neuron_tools.frontends.torch_trace.placement import next_core, note_loaded,
 def archives(monkeypatch):
     """An archive's first byte tells how many cores it needs."""
     monkeypatch.setattr(loaded_models, "core_count", lambda artifact: artifact[0])
+
+
+@pytest.fixture(autouse=True)
+def no_choice(monkeypatch):
+    """Nobody has chosen a device yet, as in a program that has just begun."""
+    monkeypatch.setattr(devices._choice, "is_made", False)
 
 
 def model(*widths):
