@@ -286,6 +286,18 @@ int device_of_arguments(const OperatorInfo& info, const Stack& stack) {
   return device < 0 ? current_device() : device;
 }
 
+// Which results a call of a backward operator wants: all, but where a mask among its arguments says otherwise. Kernels
+// leave the others undefined; some that work out shapes make them nevertheless.
+static std::vector<bool> wanted_results(const OperatorInfo& info, const Stack& stack) {
+  for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
+    if (value->isBoolList() && value->toBoolList().size() == static_cast<size_t>(info.return_count)) {
+      const auto mask = value->toBoolList();
+      return {mask.begin(), mask.end()};
+    }
+  }
+  return std::vector<bool>(info.return_count, true);
+}
+
 bool skip_operation(const OperatorInfo& info, Stack* stack) {
   if (info.only_writes) {
     keep_written(info, stack);
@@ -299,10 +311,12 @@ bool skip_operation(const OperatorInfo& info, Stack* stack) {
   if (!run_meta_kernel(info, &shapes)) {
     return false;
   }
+  const auto wanted = wanted_results(info, *stack);
   drop_arguments(info, stack);
   tensors.follow_writes();
-  for (const c10::IValue& result : shapes) {
-    stack->push_back(tensors.to_device(result));
+  for (size_t number = 0; number < shapes.size(); ++number) {
+    const bool is_unwanted = shapes[number].isTensor() && !wanted.at(number);
+    stack->push_back(is_unwanted ? c10::IValue(at::Tensor()) : tensors.to_device(shapes[number]));
   }
   return true;
 }

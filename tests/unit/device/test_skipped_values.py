@@ -63,6 +63,23 @@ assert solution.shape == (3, 2)
 assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3 << 20, "KiB"
 """
 
+PEAK = """
+import torch
+from torch.nn import functional
+device = "neuron"
+query = torch.randn(1, 4, 256, 16, device=device, requires_grad=True)
+mask = torch.zeros(1, 4, 256, 256, device=device)
+x = torch.randn(2, 8, 32, 32, device=device)
+weight = torch.randn(8, 8, 3, 3, device=device, requires_grad=True)
+scale = torch.ones(32, device=device)
+torch.neuron.reset_peak_memory_stats()
+functional.scaled_dot_product_attention(query, query, query, attn_mask=mask).sum().backward()
+print(torch.neuron.max_memory_allocated())
+torch.neuron.reset_peak_memory_stats()
+functional.layer_norm(functional.conv2d(x, weight, padding=1), (32,), scale, scale).sum().backward()
+print(torch.neuron.max_memory_allocated())
+"""
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
 def test_a_layer_that_no_machine_here_holds_is_trained():
@@ -72,3 +89,15 @@ def test_a_layer_that_no_machine_here_holds_is_trained():
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_gradients_that_nobody_asks_for_take_no_memory_either():
+    peaks = []
+    for values in ("compute", "skip"):
+        environment = {**os.environ, "NEURON_TOOLS_VALUES": values}
+        ended = subprocess.run(
+            [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        peaks.append([int(peak) for peak in ended.stdout.split()])
+    assert peaks[0] == pytest.approx(peaks[1], abs=64)  # bytes: seeds of dropout, which shapes do not tell
