@@ -42,7 +42,7 @@ _TITLES: dict[str, tuple[str, Kind]] = {
 
 
 def _columns(widths: str) -> tuple[Column, ...]:
-    """Columns in order: "time_ns:110 share:100", their names and how many pixels wide they are."""
+    """Columns in order: "time_ns:110 share:100", their names and widths in pixels; the id is hidden."""
     pairs = (column.split(":") for column in widths.split())
     return tuple(Column(name, *_TITLES[name], int(width), is_hidden=name == "id") for name, width in pairs)
 

@@ -121,7 +121,7 @@ class ProcessLog:
         known = self._executables.get(path)
         if known is None:
             known = load(path, self._code)
-            if not any(shares_code(known, each) for each in self._executables.values()):
+            if not any(shares_code(known, each) for each in self._codes.values()):
                 check_executable(known)
             self._executables[path] = known
         return known

@@ -7,7 +7,7 @@ file; a further one has its own rows of the framework's operations beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from neuron_tools.errors import NeuronToolsError
@@ -32,7 +32,7 @@ def _rows_file(process_idx: int, number: int) -> str:
     return f"{FOLDER}/{process_idx}-{number:06d}.json"
 
 
-def keep_programs(directory: Path, process_idx: int, executables: Iterable[Executable]) -> None:
+def keep_programs(directory: Path, process_idx: int, executables: Sequence[Executable]) -> None:
     """Write the programs of one process into a profile, code that several of them have once.
 
     Raises:

@@ -289,9 +289,11 @@ int device_of_arguments(const OperatorInfo& info, const Stack& stack) {
 // Which results a call of a backward operator wants: all, but where a mask among its arguments says otherwise. Kernels
 // leave the others undefined; some that work out shapes make them nevertheless.
 static std::vector<bool> wanted_results(const OperatorInfo& info, const Stack& stack) {
-  for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
-    if (value->isBoolList() && value->toBoolList().size() == static_cast<size_t>(info.return_count)) {
-      const auto mask = value->toBoolList();
+  const auto first = stack.end() - info.argument_count;
+  for (int argument = 0; argument < info.argument_count; ++argument) {
+    const std::string& name = info.handle.schema().arguments()[argument].name();
+    if (name == "output_mask" || name == "grad_input_mask") {
+      const auto mask = first[argument].toBoolList();
       return {mask.begin(), mask.end()};
     }
   }

@@ -230,10 +230,9 @@ class NamedViews:
 
     def _give_back(self, range_ns: tuple[int, int] | None, cursor: duckdb.DuckDBPyConnection) -> None:
         with self._lock:
-            if not self._is_closed:
-                self._free.append((range_ns, cursor))
-            is_surplus = len(self._free) > MOST_FREE_CURSORS
-            surplus = self._free.popleft()[1] if is_surplus else cursor if self._is_closed else None
+            self._free.append((range_ns, cursor))
+            most = 0 if self._is_closed else MOST_FREE_CURSORS
+            surplus = self._free.popleft()[1] if len(self._free) > most else None
         if surplus is not None:
             surplus.close()
 

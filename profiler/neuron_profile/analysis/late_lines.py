@@ -95,16 +95,19 @@ def finding_of_ranks(
     title: str,
     change: str,
     line: LateLine | None,
-    times_ns: tuple[int, int],
     evidence: Mapping[str, Any],
+    *,
+    gain_ns: int,
+    total_ns: int,
 ) -> Finding:
     """A finding about what ranks wait for each other, where the late one spends its time.
 
     Args:
-        times_ns: The gain, and the time of all ranks as it is.
+        line: Where the late rank spends it; None where no line stands out.
+        gain_ns: What the change saves.
+        total_ns: Time of all ranks as it is.
     """
     place = Place() if line is None else line.place
-    gain_ns, total_ns = times_ns
     return Finding(
         rule, title, change, place, gain_ns, device_gain_ns=0, total_ns=total_ns, evidence=evidence
     )

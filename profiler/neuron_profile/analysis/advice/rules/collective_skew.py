@@ -44,11 +44,12 @@ def find(context: Context) -> Iterator[Finding]:
         "evenly over pipeline stages, nothing that one rank alone does between collectives (logging, "
         "checkpoints, data loading).",
         line,
-        (gain_ns, total_ns),
         {
             "rank": rank,
             "waited_ns": int(lateness[late]),
             "excess_at_line_ns": line.excess_ns if line is not None else 0,
             "meetings": len(meetings),
         },
+        gain_ns=gain_ns,
+        total_ns=total_ns,
     )

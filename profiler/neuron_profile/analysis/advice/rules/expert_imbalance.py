@@ -44,12 +44,13 @@ def find(context: Context) -> Iterator[Finding]:
         "Balance the router: an auxiliary loss or a bias for each expert, a limit of tokens for each (a "
         "capacity factor near 1), or experts placed so that each rank gets as many tokens.",
         line,
-        (gain_ns, total_ns),
         {
             "busiest_rank": meetings.ranks[busiest],
             "exchanges": int(uneven.sum()),
             **{f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_rank)},
         },
+        gain_ns=gain_ns,
+        total_ns=total_ns,
     )
 
 

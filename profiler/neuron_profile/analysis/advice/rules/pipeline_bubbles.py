@@ -74,8 +74,9 @@ def _uneven(context: Context, meetings: RankMeetings, work: Ints, made_ns: Ints)
         "Cut the model where the times of its parts are even, not their number of layers: embeddings and the "
         "head count too.",
         line,
-        (gain_ns, total_ns),
         {f"rank{rank}_ns": int(ns) for rank, ns in zip(meetings.ranks, by_stage)},
+        gain_ns=gain_ns,
+        total_ns=total_ns,
     )
 
 
