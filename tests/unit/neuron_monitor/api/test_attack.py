@@ -7,6 +7,7 @@ from collections import Counter
 import orjson
 import pytest
 
+from neuron_monitor.api.device import LOOK_INTERVAL_NS
 from neuron_monitor.api.tree import DeviceTree
 from neuron_monitor.prometheus.exporter import Exporter
 from neuron_monitor.report.config import default_configuration
@@ -15,6 +16,8 @@ from tests.fixtures.neuron_sysfs import INFERENTIA2, SysfsTree, process_core
 
 BAD_NODES = 1000
 AT_A_TIME = 20
+# What a device is (its family, its serial number) may be read while it is spoilt, and holds until then.
+UNTIL_A_FULL_LOOK_S = LOOK_INTERVAL_NS / 1e9 + 1
 HUGE = b"1234567890123456789012345\n"
 TEXTS = (b"", HUGE, b"-5\n", b"\xff\xfe\x00\x81", b"12 34\n", b"9" * 4096, b"nan\n", b"\0\0\0\0", b"{", b"[")
 
@@ -74,7 +77,7 @@ def test_a_thousand_bad_nodes_end_nothing_and_leave_no_wrong_total(
         assert len({str(fault) for fault in faults}) == len(faults)
         for place, content in zip(chosen, contents):
             mend(place, content)
-    clock.pass_seconds(11)
+    clock.pass_seconds(UNTIL_A_FULL_LOOK_S)
     sampler.sample()
     clock.pass_seconds(3)
     last = sampler.sample()
@@ -122,7 +125,7 @@ def test_devices_come_and_go_while_nodes_are_attacked(tmp_path, make_sampler, cl
         assert all(times == 1 for times in warnings_of(sample).values())
         assert len(warnings_of(sample)) <= 1
         mend(place, content)
-        clock.pass_seconds(11)
+        clock.pass_seconds(UNTIL_A_FULL_LOOK_S)
         sampler.sample()
         clock.pass_seconds(3)
         after = sampler.sample()
