@@ -43,6 +43,10 @@ LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
+SHORTEST_CHUNK = 32
+"""Columns of the smallest tile. It is used even where it does not fit: others have to make room."""
+LEAST_ROWS_TOGETHER = 2
+"""Of short rows that share a partition: with a single one, numbers of rows would be scalars."""
 LONGEST_CHUNK = 2048
 """Elements of a row that is cut up: the engines begin early and end late by a tile's time each."""
 ENGINE_PHASES = 8
@@ -81,10 +85,11 @@ def generate_loop(context: Context, group: Group) -> None:
     whole = max(
         [int(op.attributes["columns"]) for op in group.operations if op.opcode == ROTATION], default=1
     )
-    for chunk in _chunk_choices(space, whole):
-        body = _Body(context, group, selection, space.with_chunk(chunk), hlo)
+    choices = _tile_choices(space, whole)
+    for tiled in choices:
+        body = _Body(context, group, selection, tiled, hlo)
         body.build()
-        if body.fits() or chunk <= 32:
+        if body.fits() or tiled is choices[-1]:
             _with_kept_tiles(body, context, group, selection, hlo).emit()
             return
 
@@ -147,13 +152,16 @@ def _domain_of(group: Group, space: Space) -> Domain:
     return Domain(1, space.rows, space.columns)
 
 
-def _chunk_choices(space: Space, whole: int) -> Iterable[int]:
-    """Chunks to try, largest first, each a multiple of `whole` columns."""
-    chunk = space.chunk
-    while chunk > 32:
-        yield min(space.columns, -(-chunk // whole) * whole)
+def _tile_choices(space: Space, whole: int) -> Sequence[Space]:
+    """Tiles to try, largest first: fewer rows a partition, then pieces of multiples of `whole` columns."""
+    chunk, choices = space.chunk, [space]
+    while space.row_parts == 1 and space.rows_per_partition > LEAST_ROWS_TOGETHER and chunk == space.columns:
+        fewer = max(LEAST_ROWS_TOGETHER, space.rows_per_partition // 2)
+        choices.append(space := replace(space, rows_per_partition=fewer))
+    while chunk > SHORTEST_CHUNK:
+        choices.append(space.with_chunk(-(-chunk // whole) * whole))
         chunk = chunk // 2 if chunk <= 4096 else max(2048, chunk // 2)
-    yield min(space.columns, max(whole, min(space.chunk, 32)))
+    return [*choices, space.with_chunk(max(whole, min(space.chunk, SHORTEST_CHUNK)))]
 
 
 class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, strategies as st
 
 from neuron_tools.compiler.codegen.space import flat_space, row_space
 from neuron_tools.compiler.passes.groups import Domain
+from tests.unit.compiler.modules import CORE, compiled, softmax
 
 
 @given(st.integers(1, 10_000_000), st.sampled_from([1, 2, 4, 8]))
@@ -36,3 +40,10 @@ def test_every_level_walks_over_the_chunks_again():
     space = row_space(Domain(1, 128, 4096), 4, segment=128, reduces_rows=True).with_chunk(1024)
     assert space.passes == 4
     assert space.row_tiles == 1
+
+
+@pytest.mark.parametrize("kibibytes", [192, 64, 32, 24])
+def test_where_room_is_scarce_fewer_short_rows_share_a_partition_and_none_is_cut(kibibytes):
+    core = replace(CORE, sbuf_bytes_per_partition=kibibytes * 1024)
+    program = compiled(softmax(24576, 128), core)
+    assert program.dmas["descriptor_bytes"].min() >= 2 * 128 * 4
