@@ -6,51 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.nki import isa
-from neuron_tools.nki.isa.enums import dge_mode as dge_modes, engine as engines, oob_mode as bounds
-from neuron_tools.nki.language.results import Restriction, result
-from neuron_tools.nki.older.tiles import result_type, tile_result
+from neuron_tools.nki.isa.enums import dge_mode as dge_modes, oob_mode as bounds
+from neuron_tools.nki.language.results import result
+from neuron_tools.nki.older.results import in_place, result_type, returned, tile_written
 from neuron_tools.nki.tensor import NkiTensor
 
-
-def tensor_copy(
-    src: NkiTensor,
-    *,
-    mask: Any = None,
-    dtype: Any = None,
-    engine: engines = engines.unknown,
-    **_options: Any,
-) -> NkiTensor:
-    """A copy of a tile."""
-
-    def emit(target: NkiTensor, left: Restriction) -> None:
-        isa.tensor_copy(target, left.part(src), engine)
-
-    return tile_result(src.shape, result_type(dtype, src.dtype), mask, emit)
-
-
-def tensor_copy_dynamic_src(
-    src: NkiTensor,
-    *,
-    mask: Any = None,
-    dtype: Any = None,
-    engine: engines = engines.unknown,
-    **_options: Any,
-) -> NkiTensor:
-    """A copy of a tile whose place is known only when the kernel runs."""
-    return tensor_copy(src, mask=mask, dtype=dtype, engine=engine)
-
-
-def tensor_copy_dynamic_dst(
-    *,
-    dst: NkiTensor,
-    src: NkiTensor,
-    mask: Any = None,
-    dtype: Any = None,
-    engine: engines = engines.unknown,
-    **_options: Any,
-) -> None:
-    """A copy to a place that is known only when the kernel runs."""
-    Restriction(dst.shape, mask).run(dst, lambda part: isa.tensor_copy(part, src, engine))
+tensor_copy = returned(isa.tensor_copy, "src")
+tensor_copy_dynamic_src = tensor_copy
+tensor_copy_dynamic_dst = in_place(isa.tensor_copy)
+"""Places that are known only when the kernel runs take no other instruction."""
 
 
 def tensor_copy_predicated(
@@ -65,10 +29,10 @@ def tensor_copy_predicated(
 ) -> None:
     """dst = src where the predicate is not zero; it may be repeated over inner dimensions of dst."""
     chosen = _over(predicate, dst)
-    left = Restriction(dst.shape, mask)
-    left.run(
+    tile_written(
         dst,
-        lambda part: isa.tensor_copy_predicated(part, left.part(src), left.part(chosen), reverse_pred),
+        mask,
+        lambda part, left: isa.tensor_copy_predicated(part, left.part(src), left.part(chosen), reverse_pred),
     )
 
 
@@ -96,10 +60,10 @@ def dma_copy(
     **_options: Any,
 ) -> None:
     """dst = src between HBM and SBUF."""
-    left = Restriction(dst.shape, mask)
-    left.run(
+    tile_written(
         dst,
-        lambda part: isa.dma_copy(
+        mask,
+        lambda part, left: isa.dma_copy(
             part, left.part(src), oob_mode=oob_mode, dge_mode=dge_mode, dst_rmw_op=dst_rmw_op
         ),
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.nki import dtypes, isa
-from neuron_tools.nki.language.results import Restriction, result
-from neuron_tools.nki.older.tiles import result_type, tile_result
+from neuron_tools.nki.language.results import result
+from neuron_tools.nki.older.results import result_type, returned, tile_result, tile_written
 from neuron_tools.nki.tensor import NkiTensor
 
 
@@ -33,28 +33,8 @@ def local_gather(
     )
 
 
-def max8(*, src: NkiTensor, mask: Any = None, dtype: Any = None, **_options: Any) -> NkiTensor:
-    """The 8 largest values of each partition."""
-    left = Restriction(src.shape, mask)
-
-    def emit(target: NkiTensor) -> None:
-        place = target if left.rectangle is None else target.within((left.rectangle[0], (0, 8)))
-        isa.max8(place, left.part(src))
-
-    return result((src.shape[0], 8), result_type(dtype, src.dtype), emit, left=left)
-
-
-def nc_find_index8(
-    *, data: NkiTensor, vals: NkiTensor, mask: Any = None, dtype: Any = None, **_options: Any
-) -> NkiTensor:
-    """Index of the first occurrence of each of 8 values per partition."""
-    left = Restriction(data.shape, mask)
-    return result(
-        (data.shape[0], 8),
-        result_type(dtype, dtypes.uint32),
-        lambda target: isa.nc_find_index8(target, left.part(data), vals),
-        left=left,
-    )
+max8 = returned(isa.max8, "src", columns=8)
+nc_find_index8 = returned(isa.nc_find_index8, "data", columns=8, dtype=dtypes.uint32)
 
 
 def nc_match_replace8(
@@ -86,5 +66,4 @@ def nc_stream_shuffle(
     **_options: Any,
 ) -> None:
     """Movement between the partitions of each quadrant of 32."""
-    left = Restriction(dst.shape, mask)
-    left.run(dst, lambda part: isa.nc_stream_shuffle(part, left.part(src), shuffle_mask))
+    tile_written(dst, mask, lambda part, left: isa.nc_stream_shuffle(part, left.part(src), shuffle_mask))

@@ -16,8 +16,7 @@ from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.movement import in_sbuf
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.nki.older.tiles import result_type, tile_result
-from neuron_tools.nki.operators import FP32_MINIMUM
+from neuron_tools.nki.older.results import in_place, result_type, returned, tile_result
 from neuron_tools.nki.tensor import NkiTensor
 
 
@@ -109,56 +108,8 @@ def _select_by_mask(
     isa.tensor_copy(target, current)
 
 
-def range_select(
-    *,
-    on_true_tile: NkiTensor,
-    comp_op0: Any,
-    comp_op1: Any,
-    bound0: NkiTensor,
-    bound1: NkiTensor,
-    reduce_cmd: commands = commands.idle,
-    reduce_res: NkiTensor | None = None,
-    reduce_op: Any = np.amax,
-    range_start: int = 0,
-    on_false_value: float = FP32_MINIMUM,
-    mask: Any = None,
-    dtype: Any = None,
-    **_options: Any,
-) -> NkiTensor:
-    """Elements whose index lies within bounds, a constant elsewhere."""
-
-    def emit(target: NkiTensor, left: Restriction) -> None:
-        isa.range_select(
-            target, left.part(on_true_tile), comp_op0, comp_op1, left.part(bound0), left.part(bound1),
-            reduce_cmd, left.part(reduce_res), reduce_op, range_start, on_false_value,
-        )  # fmt: skip
-
-    return tile_result(on_true_tile.shape, result_type(dtype, on_true_tile.dtype), mask, emit)
-
-
-def select_reduce(
-    *,
-    dst: NkiTensor,
-    predicate: NkiTensor,
-    on_true: NkiTensor,
-    on_false: Any,
-    reduce_res: NkiTensor | None = None,
-    reduce_cmd: commands = commands.idle,
-    reduce_op: Any = np.amax,
-    reverse_pred: bool = False,
-    mask: Any = None,
-    dtype: Any = None,
-    **_options: Any,
-) -> None:
-    """dst = on_true where the predicate is not zero, else on_false."""
-    left = Restriction(dst.shape, mask)
-    left.run(
-        dst,
-        lambda part: isa.select_reduce(
-            part, left.part(predicate), left.part(on_true), left.part(on_false), left.part(reduce_res),
-            reduce_cmd, reduce_op, reverse_pred,
-        ),
-    )  # fmt: skip
+range_select = returned(isa.range_select, "on_true_tile", reduce_cmd=commands.idle)
+select_reduce = in_place(isa.select_reduce)
 
 
 def sequence_bounds(*, segment_ids: NkiTensor, dtype: Any = None, **_options: Any) -> NkiTensor:

@@ -12,7 +12,7 @@ from neuron_tools.nki.language.math import matmul_result
 from neuron_tools.nki.language.movement import in_sbuf
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.nki.older.tiles import result_type
+from neuron_tools.nki.older.results import result_type
 from neuron_tools.nki.tensor import NkiTensor
 
 

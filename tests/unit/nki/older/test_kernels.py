@@ -11,6 +11,7 @@ from neuron_tools.compat.neuronxcc.nki import compiler as ncc, isa as nisa, lang
 from neuron_tools.compat.neuronxcc.nki.typing import scalar
 from neuron_tools.neff import read_neff
 from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.lowering import lower
 from tests.unit.nki.kernels import floats, integers
 
 X = floats(200, 96)
@@ -136,6 +137,11 @@ def shuffled(a):
     return result
 
 
+def found_in_rows(a):
+    here = nl.arange(64)[:, None] < 40
+    return nisa.nc_find_index8(data=a, vals=nisa.max8(src=a), mask=here)[0:40]
+
+
 def gathered_reference(a, index):
     expected = np.empty((64, 64), np.float32)
     for first in range(0, 64, 16):
@@ -225,6 +231,7 @@ CASES = {
         (A,),
         np.argsort(-A, axis=1, kind="stable")[:, :8],
     ),
+    "nc_find_index8 of some rows": (found_in_rows, (A,), np.argsort(-A[:40], axis=1, kind="stable")[:, :8]),
     "nc_match_replace8": (
         lambda a: nl.max(
             nisa.nc_match_replace8(data=a, vals=nisa.max8(src=a), imm=-9.0), axis=1, keepdims=True
@@ -264,6 +271,22 @@ CASES = {
 def test_instructions_return_their_result(name):
     body, arrays, expected = CASES[name]
     np.testing.assert_allclose(traced(kernel_of(body), *arrays), expected, rtol=2e-4, atol=2e-4)
+
+
+def test_names_that_a_kernel_gives_reach_the_profile():
+    @nki.jit
+    def kernel(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(result, value=nisa.activation(np.exp, nl.load(a), name="powers"))
+        return result
+
+    (trace,) = kernel.run(A).traces
+    assert "powers" in lower(trace, "named").source.call_names()
+
+
+def test_a_missing_argument_is_pythons_error_at_the_call():
+    with pytest.raises(TypeError, match=r"activation\(\) missing 1 required positional argument: 'data'"):
+        nisa.activation(np.exp)
 
 
 @nki.jit
