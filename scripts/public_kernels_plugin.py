@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import absent_modules
-import large_draws
 import numpy as np
 import pytest
+import single_draws
 from public_places import place_of
 
 COLLECTED, CASES, RESULTS, MEMORY, SECONDS = (
@@ -43,7 +43,7 @@ _TOOK = pytest.StashKey[float]()
 """Seconds of processor time of a case."""
 
 absent_modules.install()
-large_draws.install()
+single_draws.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,6 +14,7 @@ from neuron_tools.backend.body import KIND, Body
 from neuron_tools.backend.broadcasts import spread_rows
 from neuron_tools.backend.changes import changes_of
 from neuron_tools.backend.copies import drop_copies
+from neuron_tools.backend.early_copies import empty_early
 from neuron_tools.backend.fills import drop_fills
 from neuron_tools.backend.fission import split_loops
 from neuron_tools.backend.in_psum import keep_in_psum
@@ -96,10 +97,15 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
     try:
         return _passed(body, options)
     except NoPlaceError as error:
-        needs_psum = next((name for name in _NEED_PSUM if options.runs(name)), None)
-        if error.memory is not Memory.PSUM or needs_psum is None:
+        if error.memory is not Memory.PSUM:
             raise
-        return run_passes(body, replace(options, off=options.off | {needs_psum}))
+        needs_psum = next((name for name in _NEED_PSUM if options.runs(name)), None)
+        if needs_psum is not None:
+            return run_passes(body, replace(options, off=options.off | {needs_psum}))
+        emptied = empty_early(body)
+        if emptied is body:
+            raise
+        return run_passes(emptied, options)
 
 
 def _passed(body: Body, options: Options) -> tuple[Body, Places]:

@@ -5,9 +5,9 @@ first instruction that touches a tile to the last, each block of a block dimensi
 dialect without fills ahead of time, which its compiler moves. Tiles that the kernel placed itself are left
 out, as they may share addresses. A tile takes whole quarters (32) of the partitions, as engines reach them.
 
-PSUM cannot overflow. What SBUF cannot hold the compiler stores to HBM and loads again (NKI memory hierarchy:
-"spills"), which is slow and rarely meant, so the user is warned; it spills nothing in a kernel that places
-tiles itself, which is refused.
+PSUM cannot overflow, but what empties it may run sooner than it is written. What SBUF cannot hold the
+compiler stores to HBM and loads again (NKI memory hierarchy: "spills"), which is slow and rarely meant, so
+the user is warned; it spills nothing in a kernel that places tiles itself, which is refused.
 """
 
 from __future__ import annotations
@@ -59,10 +59,15 @@ def check_capacity(trace: Tracer) -> None:
     over = _overfull_regions(trace) if trace.row_count else []
     if not over:
         return
+    from neuron_tools.backend.early_copies import empty_early
+
     body = _compiled_body(trace)
-    living = _live_ranges(body)
     for region, capacity in over:
-        _check(trace, region, capacity, _tiles(body, region, *living))
+        overfull = _first_overfull(body, region, capacity)
+        if overfull and region is MemoryRegion.psum:
+            overfull = _first_overfull(empty_early(body), region, capacity)
+        if overfull:
+            _report(trace, trace.buffers[overfull.owner], overfull.live_bytes, capacity)
 
 
 def _overfull_regions(trace: Tracer) -> list[tuple[MemoryRegion, int]]:
@@ -88,6 +93,30 @@ def _compiled_body(trace: Tracer) -> Body:
     return drop_fills(body) if body.loops_open else body
 
 
+class _Overfull(NamedTuple):
+    """The tile with which a memory overflows.
+
+    Attributes:
+        owner: Number of the kernel's tensor.
+        live_bytes: Bytes of a partition that live with it.
+    """
+
+    owner: int
+    live_bytes: int
+
+
+def _first_overfull(body: Body, region: MemoryRegion, capacity: int) -> _Overfull | None:
+    """The first tile with which more lives than a memory has."""
+    tiles = _tiles(body, region, *_live_ranges(body))
+    order = np.argsort(tiles.first, kind="stable")
+    by_end = tiles.bytes_of[np.argsort(tiles.last, kind="stable")]
+    freed = np.concatenate([[0.0], np.cumsum(by_end)])
+    freed = freed[np.searchsorted(np.sort(tiles.last), tiles.first[order], side="left")]
+    live = np.cumsum(tiles.bytes_of[order]) - freed
+    over = np.flatnonzero(live > capacity)
+    return _Overfull(int(tiles.owner[order[over[0]]]), int(live[over[0]])) if len(over) else None
+
+
 def _tiles(body: Body, region: MemoryRegion, first: Ints, last: Ints) -> _Tiles:
     """The tiles of a memory whose places are open; blocks of a tensor live each for itself."""
     buffers = body.buffers
@@ -108,22 +137,13 @@ def _live_ranges(body: Body) -> tuple[Ints, Ints]:
     return first, last
 
 
-def _check(trace: Tracer, region: MemoryRegion, capacity: int, tiles: _Tiles) -> None:
-    order = np.argsort(tiles.first, kind="stable")
-    by_end = tiles.bytes_of[np.argsort(tiles.last, kind="stable")]
-    freed = np.concatenate([[0.0], np.cumsum(by_end)])
-    freed = freed[np.searchsorted(np.sort(tiles.last), tiles.first[order], side="left")]
-    live = np.cumsum(tiles.bytes_of[order]) - freed
-    over = np.flatnonzero(live > capacity)
-    if len(over):
-        tile = trace.buffers[int(tiles.owner[order[over[0]]])]
-        text = _overfull(tile, int(live[over[0]]), capacity)
-        where = trace.describe_site(tile.site)
-        if tile.region is MemoryRegion.sbuf and all(buffer.address is None for buffer in trace.buffers):
-            spills = "the compiler spills to HBM, which is slow"
-            warnings.warn(f"{where}: {text}; as it stands, {spills}", SpillWarning, stacklevel=2)
-        else:
-            raise OutOfMemoryError(text, where)
+def _report(trace: Tracer, tile: Buffer, live_bytes: int, capacity: int) -> None:
+    text, where = _overfull(tile, live_bytes, capacity), trace.describe_site(tile.site)
+    if tile.region is MemoryRegion.sbuf and all(buffer.address is None for buffer in trace.buffers):
+        spills = "the compiler spills to HBM, which is slow"
+        warnings.warn(f"{where}: {text}; as it stands, {spills}", SpillWarning, stacklevel=2)
+    else:
+        raise OutOfMemoryError(text, where)
 
 
 def _overfull(tile: Buffer, live: int, capacity: int) -> str:

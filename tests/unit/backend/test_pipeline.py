@@ -243,6 +243,29 @@ def test_what_is_spilled_comes_back(moves):
     assert values_of(compiled, places) == values_of(written, None)
 
 
+@pytest.mark.parametrize("options", [Options(), WRITTEN], ids=["compiled", "written"])
+def test_more_sums_than_psum_holds_are_copied_out_as_soon_as_they_are_made(options):
+    def body(a):
+        result = nl.ndarray((12, 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        held, scale = tile((128, 512)), tile((128, 1))
+        nisa.dma_copy(held, a)
+        nisa.memset(scale, 2.0)
+        sums = [nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum) for _ in range(12)]
+        for total in sums:
+            for k in range(2):
+                nisa.nc_matmul(total, held[:, k * 128 : (k + 1) * 128], held)
+        for number, total in enumerate(sums):
+            copied = tile((128, 512))
+            nisa.tensor_scalar(copied, total, nl.multiply, scale)
+            nisa.dma_copy(result[number], copied)
+        return result
+
+    trace = traced(body, floats(128, 512))
+    compiled, places = run_passes(make_body(trace), options)
+    assert values_of(compiled, places) == values_of(make_body(trace), None)
+    check(lower(trace, "kernel", options=options).program, CORE)
+
+
 def test_the_same_kernel_gives_the_same_program():
     moves = [("matmul", 0, 1, 2), ("exp", 3, 0, 1), ("add", 4, 3, 0), ("scale", 5, 4, 0), ("copy", 1, 5, 0)]
     first, second = (

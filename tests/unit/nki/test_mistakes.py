@@ -388,3 +388,22 @@ def test_blocks_that_live_one_after_another_fit_in_psum() -> None:
 
     identity = np.eye(128, dtype=np.float32)
     np.testing.assert_array_equal(Kernel(kernel, older_dialect=True)(identity), identity)
+
+
+def test_sums_that_are_copied_out_after_all_are_made_fit_in_psum() -> None:
+    def kernel(x: Any) -> Any:
+        result = nl.ndarray((12, 128, 512), x.dtype, nl.shared_hbm)
+        held = tile(128, 128, filled=False)
+        nisa.dma_copy(held, x)
+        ones = tile(128, 512)
+        sums = [psum(128, 512) for _ in range(12)]
+        for each in sums:
+            matmul(each, held, ones)
+            matmul(each, held, ones)
+        for number, each in enumerate(sums):
+            copied = tile(128, 512, filled=False)
+            nisa.tensor_copy(copied, each)
+            nisa.dma_copy(result[number], copied)
+        return result
+
+    assert (jit(kernel)(np.eye(128, dtype=np.float32)) == 2).all()

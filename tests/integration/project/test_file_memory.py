@@ -1,0 +1,66 @@
+"""Large allocations of a program lie in files, small ones in memory, and both are given back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import file_memory
+
+PROGRAM = """
+import json, os, resource
+import numpy as np
+
+def files():
+    lines = [line.split()[0] for line in open("/proc/self/maps") if "(deleted)" in line]
+    return [tuple(int(end, 16) for end in line.split("-")) for line in lines]
+
+def in_file(array):
+    return any(first <= array.ctypes.data < end for first, end in files())
+
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 28, 1 << 28))
+large = [np.zeros(1 << 26), np.random.default_rng(0).random(1 << 21)]
+held = [in_file(array) for array in [np.ones(1 << 10), *large]]
+total = large[0].sum() + (np.sort(large[1]) >= 0).sum()
+grown = np.arange(1 << 20)
+grown.resize(1 << 21, refcheck=False)
+kept = int(grown[: 1 << 20].sum()), int(grown[1 << 20 :].sum())
+del large, grown
+print(json.dumps({"held": held, "total": float(total), "kept": kept, "left": len(files())}))
+"""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a program saw whose arrays take twice the memory that it may have."""
+    variables = file_memory.variables(tmp_path_factory.mktemp("library"), 1 << 23)
+    if not variables:
+        pytest.skip("no C compiler")
+    environment = {**os.environ, **variables, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+def test_arrays_beyond_the_memory_lie_in_files(ended: dict[str, object]) -> None:
+    assert ended["held"] == [False, True, True]
+    assert ended["total"] == 1 << 21
+
+
+def test_an_array_that_grows_keeps_its_values(ended: dict[str, object]) -> None:
+    count = 1 << 20
+    assert ended["kept"] == [count * (count - 1) // 2, 0]
+
+
+def test_files_are_given_back_with_their_arrays(ended: dict[str, object]) -> None:
+    assert ended["left"] == 0
+
+
+def test_without_a_compiler_all_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert file_memory.variables(tmp_path) == {}
