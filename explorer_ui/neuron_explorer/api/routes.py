@@ -32,7 +32,7 @@ PREFIX = "/api/editor"
 MOST_ROWS = 10_000
 MOST_SPANS = 5_000
 QUERY_TIMEOUT_S = 60.0
-EXPORTS = {"perfetto": ("export_perfetto", ".pftrace"), "chrome": ("export_chrome", ".trace.json")}
+EXPORTS = ("perfetto", "chrome")
 
 
 _FILES = """
@@ -118,15 +118,15 @@ class _Profiles:
 
     def export(self, profile_id: str, kind: str) -> Response:
         """The profile as a trace file."""
-        from neuron_tools.profile import export
+        from neuron_tools.profile.export.formats import FORMATS, ExportFormat
 
         if kind not in EXPORTS:
             raise UsageError(f"There is no export {kind!r}: choose one of {', '.join(EXPORTS)}.")
-        function, suffix = EXPORTS[kind]
+        chosen: ExportFormat = FORMATS.load(kind)
         profile = self._library.get(profile_id)
         folder = tempfile.TemporaryDirectory(prefix="neuron-tools-")
-        file = Path(folder.name) / f"{profile.path.stem}{suffix}"
-        getattr(export, function)(profile, file)
+        file = Path(folder.name) / f"{profile.path.stem}{chosen.suffix}"
+        chosen.export(profile, file)
         response: Response = send_file(file, as_attachment=True, download_name=file.name)
         response.call_on_close(folder.cleanup)
         return response

@@ -1,4 +1,4 @@
-"""Exporters: one file per format, each a function `export_X(profile, destination_path)`.
+"""Exporters: one file per format, each an `Export`: a function `export_X(profile, destination_path)`.
 
 Imported lazily, so that naming this package costs nothing and a missing optional reader breaks only its own
 format. Every exporter writes to a temporary name and renames at the end: a destination either holds the

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,26 +27,12 @@ from neuron_tools.profile.export.json_text import (
     merged_objects,
     microseconds,
 )
-from neuron_tools.profile.export.report import ExportReport, Progress
-from neuron_tools.profile.export.source import ProfileSource
 from neuron_tools.profile.export.timeline import SliceEvents, Slices, Track, TrackKind
-from neuron_tools.profile.export.timeline_file import export_timeline
+from neuron_tools.profile.export.timeline_file import timeline_exporter
 from neuron_tools.profile.export.tracks import LARGEST_LINUX_PID
 
 FIRST_GROUP_PID = 4 * LARGEST_LINUX_PID
 CHUNK_ROWS = 1 << 16
-
-
-def export_chrome(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    flows: bool = True,
-    force: bool = False,
-) -> ExportReport:
-    """Writes a profile as trace-event JSON; arguments, result and errors are those of `export_timeline`."""
-    return export_timeline(profile, destination_path, _opened, progress=progress, flows=flows, force=force)
 
 
 @contextmanager
@@ -55,6 +40,9 @@ def _opened(stream: BinaryIO) -> Iterator[ChromeSink]:
     stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [')
     yield ChromeSink(stream)
     stream.write(b"]}\n")
+
+
+export_chrome = timeline_exporter(_opened)
 
 
 class ChromeSink:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,42 +10,22 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from neuron_tools.profile.export.destination import new_folder, write_batches
+from neuron_tools.profile.export.exporter import exporter
 from neuron_tools.profile.export.formats import ExportFormat
-from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
+from neuron_tools.profile.export.report import Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
 
 
-def export_csv(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    force: bool = False,
-) -> ExportReport:
+@exporter(new_folder)
+def export_csv(profile: ProfileSource, folder: Path, progress: Progress | None) -> Mapping[str, int]:
     """Writes each table of a profile that has rows as `<folder>/<Table>.csv`.
 
     Null is an empty field, lists are their elements joined by spaces.
-
-    Args:
-        profile: The profile to export.
-        destination_path: Folder to make.
-        progress: Told (rows done, rows in all) as the export goes.
-        force: Whether to replace an existing folder.
-
-    Returns:
-        The files, and the number of rows of each table.
-
-    Raises:
-        UsageError: The folder exists and `force` is False, or its parent does not exist.
-        ExportError: A file could not be written.
     """
     tables = Tables(profile)
     filled = [name for name in tables.names if tables.count(name)]
-    rows = RowCounter(progress, sum(tables.count(name) for name in filled))
-    target = Path(destination_path)
-    with new_folder(target, force=force) as folder:
-        counts = {name: _write_table(tables, name, folder / f"{name}.csv", rows) for name in filled}
-    return ExportReport(tuple(target / f"{name}.csv" for name in filled), counts)
+    rows = RowCounter(progress, sum(map(tables.count, filled)))
+    return {name: _write_table(tables, name, folder / f"{name}.csv", rows) for name in filled}
 
 
 def _write_table(tables: Tables, name: str, path: Path, rows: RowCounter) -> int:

@@ -8,12 +8,13 @@ archived profiler guides; what the published tables call differently is renamed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from neuron_tools.profile.export.destination import new_file
+from neuron_tools.profile.export.exporter import exporter
 from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.json_text import json_objects, write_lists
 from neuron_tools.profile.export.neuron_json_sections import (
@@ -22,65 +23,37 @@ from neuron_tools.profile.export.neuron_json_sections import (
     Section,
     section_query,
 )
-from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
+from neuron_tools.profile.export.report import Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
 
 
+@exporter(new_file)
 def export_neuron_json(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    force: bool = False,
-) -> ExportReport:
-    """Writes device and system rows in one file: readers of either shape find their keys.
-
-    Args:
-        profile: The profile to export.
-        destination_path: File to make.
-        progress: Told (rows done, rows in all) as the export goes.
-        force: Whether to replace an existing file.
-
-    Returns:
-        The file, and the number of elements of each list.
-
-    Raises:
-        UsageError: The file exists and `force` is False, or its folder does not exist.
-        ExportError: The file could not be written.
-    """
-    return _export(profile, destination_path, (*DEVICE_SECTIONS, *SYSTEM_SECTIONS), progress, force=force)
+    profile: ProfileSource, stream: BinaryIO, progress: Progress | None
+) -> Mapping[str, int]:
+    """Writes device and system rows in one file: readers of either shape find their keys."""
+    return _write(profile, stream, progress, (*DEVICE_SECTIONS, *SYSTEM_SECTIONS))
 
 
+@exporter(new_file)
 def export_system_json(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    force: bool = False,
-) -> ExportReport:
-    """Writes the system rows only, as `system_profile.json`; arguments as `export_neuron_json`."""
-    return _export(profile, destination_path, SYSTEM_SECTIONS, progress, force=force)
+    profile: ProfileSource, stream: BinaryIO, progress: Progress | None
+) -> Mapping[str, int]:
+    """Writes the system rows only, as `system_profile.json`."""
+    return _write(profile, stream, progress, SYSTEM_SECTIONS)
 
 
-def _export(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    sections: Sequence[Section],
-    progress: Progress | None,
-    *,
-    force: bool,
-) -> ExportReport:
+def _write(
+    profile: ProfileSource, stream: BinaryIO, progress: Progress | None, sections: Sequence[Section]
+) -> Mapping[str, int]:
     tables = Tables(profile)
     present = [section for section in sections if section.is_in(tables)]
     rows = RowCounter(progress, sum(tables.count(section.table) for section in present))
-    path = Path(destination_path)
-    with new_file(path, force=force) as stream:
-        lists = (
-            (key, _elements([section for section in present if section.key == key], tables, rows))
-            for key in dict.fromkeys(section.key for section in present)
-        )
-        counts = write_lists(stream, lists)
-    return ExportReport((path,), counts)
+    lists = (
+        (key, _elements([section for section in present if section.key == key], tables, rows))
+        for key in dict.fromkeys(section.key for section in present)
+    )
+    return write_lists(stream, lists)
 
 
 def _elements(sections: Sequence[Section], tables: Tables, rows: RowCounter) -> Iterator[pa.Array]:

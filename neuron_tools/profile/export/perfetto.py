@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -24,29 +23,18 @@ from neuron_tools.profile.export.perfetto_packets import (
     state_packet,
     track_packet,
 )
-from neuron_tools.profile.export.report import ExportReport, Progress
-from neuron_tools.profile.export.source import ProfileSource
 from neuron_tools.profile.export.timeline import SliceEvents, Slices, Track
-from neuron_tools.profile.export.timeline_file import export_timeline
+from neuron_tools.profile.export.timeline_file import timeline_exporter
 from neuron_tools.profile.export.writing_thread import Buffer, WritingThread
-
-
-def export_perfetto(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    flows: bool = True,
-    force: bool = False,
-) -> ExportReport:
-    """Writes a profile as a Perfetto trace; arguments, result and errors are those of `export_timeline`."""
-    return export_timeline(profile, destination_path, _opened, progress=progress, flows=flows, force=force)
 
 
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[PerfettoSink]:
     with WritingThread(stream) as thread:
         yield PerfettoSink(thread)
+
+
+export_perfetto = timeline_exporter(_opened)
 
 
 class PerfettoSink:

@@ -6,45 +6,25 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from neuron_tools.profile.export.destination import new_file
+from neuron_tools.profile.export.exporter import exporter
 from neuron_tools.profile.export.formats import ExportFormat
-from neuron_tools.profile.export.report import ExportReport, Progress
+from neuron_tools.profile.export.report import Progress
 from neuron_tools.profile.export.source import ProfileSource, Tables
 
 Metrics = Mapping[str, Any]
 
 
-def export_summary(
-    profile: ProfileSource,
-    destination_path: str | Path,
-    *,
-    progress: Progress | None = None,
-    force: bool = False,
-) -> ExportReport:
-    """Writes the Summary table as summary-json.
-
-    Args:
-        profile: The profile to export.
-        destination_path: File to make.
-        progress: Told (rows done, rows in all) as the export goes.
-        force: Whether to replace an existing file.
-
-    Returns:
-        The file, and the number of profiles and metrics in it.
-
-    Raises:
-        UsageError: The file exists and `force` is False, or its folder does not exist.
-        ExportError: The file could not be written.
-    """
-    path = Path(destination_path)
+@exporter(new_file)
+def export_summary(profile: ProfileSource, stream: BinaryIO, progress: Progress | None) -> Mapping[str, int]:
+    """Writes the Summary table as summary-json: counts are the profiles and metrics in it."""
     metrics = summary_metrics(profile)
-    with new_file(path, force=force) as stream:
-        stream.write((json.dumps(metrics, indent=2, ensure_ascii=False, default=str) + "\n").encode())
+    stream.write((json.dumps(metrics, indent=2, ensure_ascii=False, default=str) + "\n").encode())
     if progress is not None:
         progress(len(metrics), len(metrics))
-    return ExportReport((path,), {"profiles": len(metrics), "metrics": sum(map(len, metrics.values()))})
+    return {"profiles": len(metrics), "metrics": sum(map(len, metrics.values()))}
 
 
 def summary_metrics(profile: ProfileSource) -> dict[str, Metrics]:
