@@ -47,3 +47,16 @@ def test_the_platform_is_that_of_the_options_or_the_device(names, monkeypatch):
     assert get_platform_target("--target=trn1") == "trn1"
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "inf2")
     assert get_platform_target() == "inf2"
+
+
+def test_programs_can_turn_the_compilers_messages_off(names):
+    import logging
+
+    import neuronxcc  # noqa: F401  # gives logging its level
+
+    logging.disable(logging.OFF)
+    try:
+        assert not logging.getLogger("neuronxcc").isEnabledFor(logging.CRITICAL)
+        assert logging.getLevelName(logging.OFF) == "OFF"
+    finally:
+        logging.disable(logging.NOTSET)
