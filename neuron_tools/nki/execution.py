@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
+from neuron_tools.nki.returned import UnwrittenWarning
 from neuron_tools.nki.run import Run
 from neuron_tools.nki.tracer import Recording
 
@@ -90,6 +92,9 @@ def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str,
 
     Raises:
         NkiError: The kernel breaks a rule; the text names its line.
+
+    Warns:
+        UnwrittenWarning: It reads a tile of which nothing has written a part.
     """
     from neuron_tools.nki.capacity import check_capacity
     from neuron_tools.nki.lowering.placement_check import check_placed
@@ -97,6 +102,8 @@ def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str,
     if os.environ.get(CHECKS) == "fast":
         return kernel.run(*arguments, recording=Recording.NOTHING, **keywords)
     done = kernel.run(*arguments, recording=Recording.CALLS, **keywords)
+    for text in dict.fromkeys(text for trace in done.traces for text in trace.warnings):
+        warnings.warn(text, UnwrittenWarning, stacklevel=2)
     for trace in done.traces:
         check_placed(trace)
         check_capacity(trace)

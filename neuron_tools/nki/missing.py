@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from neuron_tools.nki.errors import MissingApiError
+from neuron_tools.nki.tracer import where
 
 
 def missing_name(module: str, short: str, space: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -28,6 +29,25 @@ def missing_name(module: str, short: str, space: Mapping[str, Any]) -> Callable[
         )
 
     return __getattr__
+
+
+_OF_FRAMEWORKS = {
+    "T": "turn a tile with nisa.nc_transpose, or take a view with permute",
+    "item": "values are known on the device only",
+    "tolist": "values are known on the device only",
+    "numpy": "values are known on the device only",
+}
+"""What arrays of NumPy and PyTorch have and tensors of NKI do not, with what to do."""
+
+
+def missing_attribute(tensor: object, name: str) -> AttributeError:
+    """The error for an attribute that a tensor does not have, at the kernel's line."""
+    if name.startswith("__"):
+        return AttributeError(name)
+    known = [known for known in dir(type(tensor)) if not known.startswith("_")]
+    near = ", ".join(difflib.get_close_matches(name, known, n=3))
+    advice = _OF_FRAMEWORKS.get(name) or (f"nearby: {near}" if near else "use nki.language or nki.isa")
+    return MissingApiError(f"a tensor has no attribute {name!r}; {advice}", where())
 
 
 def _homes(module: str, name: str, prefix: str) -> list[str]:

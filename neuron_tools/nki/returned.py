@@ -15,7 +15,7 @@ from neuron_tools.nki.tracer import Tracer
 
 
 class UnwrittenWarning(UserWarning):
-    """A kernel returns a tensor of which nothing has written a part."""
+    """A kernel reads or returns a tensor of which nothing has written a part."""
 
 
 def check_written(function: Callable[..., Any], returned: Sequence[NkiTensor]) -> None:

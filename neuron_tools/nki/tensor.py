@@ -9,7 +9,7 @@ interned `ViewForm`s, by which instructions of the same kind are recognised.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.indexing import index_view, indirect_view, pattern_view, select_view
 from neuron_tools.nki.layout import Shape, merge_strides, reshape_strides, row_major, tile_layout
+from neuron_tools.nki.missing import missing_attribute
 from neuron_tools.nki.rearrange import rearranged
 from neuron_tools.nki.registers import register_value
 from neuron_tools.nki.tensor_base import TensorBase
@@ -27,6 +28,12 @@ class NkiTensor(TensorBase):
     """A tensor or a view of one: the base tells what it is; here are the views that can be taken of it."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse what a tensor does not have; only names that were not found come here."""
+            raise missing_attribute(self, name)
 
     # Views by index
 

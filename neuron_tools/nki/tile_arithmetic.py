@@ -64,6 +64,13 @@ class TileArithmetic(View):
 
     __hash__ = object.__hash__
 
+    def __matmul__(self, other: Any) -> Any:
+        raise NkiValidationError(
+            "@ is no operator of tensors; multiply tiles with nisa.nc_matmul, which contracts over the "
+            "partitions, or nl.matmul",
+            tracing.where(),
+        )
+
     def __neg__(self: Own) -> Own:
         result: Own = self.arithmetic["negative"](self)
         return result

@@ -401,7 +401,10 @@ class Tracer(CallSites):
                 where(),
             )
         if not self.older_dialect:
-            self.warn(f"{where()}: a part of the tensor {name} is read that nothing has written")
+            self.warn(
+                f"{where()}: a part of the {storage.region} tensor {name} is read that nothing has written, "
+                "where the device holds anything; write all of it first (nisa.memset), or read less"
+            )
 
     def mark_written(self, view: View) -> None:
         """Note that a view was written."""

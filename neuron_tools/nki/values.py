@@ -13,8 +13,9 @@ from neuron_tools.arrays import Array
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.registers import VirtualRegister
-from neuron_tools.nki.tracer import OF_THREAD
+from neuron_tools.nki.tracer import OF_THREAD, where
 
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
@@ -39,6 +40,10 @@ def column(operand: Any, partitions: int, rank: int) -> Any:
         return np.float32(operand)
     if isinstance(operand, VirtualRegister):
         return np.float32(operand.read())
+    if not hasattr(operand, "array"):
+        raise NkiValidationError(
+            f"a scalar operand is a number or a tile of one element per partition, got {operand!r}", where()
+        )
     values = single(operand)
     return values.reshape((values.shape[0] if values.ndim else 1,) + (1,) * (rank - 1))
 

@@ -17,8 +17,10 @@ from neuron_tools.nki.isa.issue import (
 )
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import PSUM, SBUF, Call, Derived, Instruction, Operand
+from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.microscaling import dequantized
 from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import active
 from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -33,6 +35,30 @@ def _was_written(dst: NkiTensor) -> bool:
     return bool(storage.complete or storage.holds(*dst.box()) > 0)  # type: ignore[union-attr]  # results have memory
 
 
+def _crosses_banks(dst: NkiTensor) -> bool:
+    """Whether a result begins in one PSUM bank and ends in another; a tile of more than a bank starts one."""
+    storage = dst.storage
+    assert storage is not None  # results have memory
+    bank = active().core.psum_bank_bytes
+    in_one = storage.pitch_bytes <= bank and storage.address is None
+    if in_one or storage.blocks > 1 or storage.region is not MemoryRegion.psum:
+        return False
+    _, _, low, high = dst.box()
+    start = storage.address or 0
+    return (start + low) // bank != (start + high - 1) // bank
+
+
+def _check_bank(call: Call) -> None:
+    """Refuse a result of the Tensor engine in two banks, which NeuronCores before v4 cannot write."""
+    bank = call.trace.core.psum_bank_bytes
+    if call.given["crosses_banks"] and call.trace.core.generation < 4:
+        raise refuse(
+            f"{call.record.name} writes one PSUM bank of {bank} bytes per partition, but dst of shape "
+            f"{call.form('dst').shape} lies in two; let it begin at a bank, or split it there"
+        )
+
+
+_CROSSES_BANKS = Derived("crosses_banks", ("dst",), _crosses_banks)
 _ACCUMULATE = Derived("accumulate", ("dst",), _was_written, only_none=True)
 
 
@@ -115,6 +141,7 @@ def _check_matmul(call: Call, columns: int, elements: int) -> None:
         raise refuse(
             f"nc_matmul takes fp32 only with fp32: stationary is {stationary.dtype}, moving {moving.dtype}"
         )
+    _check_bank(call)
 
 
 def _check_types(dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
@@ -136,8 +163,8 @@ def _check_types(dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
     "nc_matmul", Opcode.MATMUL, (Engine.TENSOR,),
     (Operand("dst", PSUM, written=True), Operand("stationary", SBUF), Operand("moving", SBUF)),
     key=("is_transpose", "is_stationary_onezero", "is_moving_onezero", "accumulate", "perf_mode",
-         "tile_position", "tile_size"),
-    derived=(_ACCUMULATE,), build=_matmul,
+         "tile_position", "tile_size", "crosses_banks"),
+    derived=(_ACCUMULATE, _CROSSES_BANKS), build=_matmul,
 ))  # fmt: skip
 def nc_matmul(
     dst: NkiTensor,
@@ -237,6 +264,7 @@ def _transpose(call: Call) -> Kind:
         raise refuse(
             f"nc_transpose turns at most {core.tensor_columns} free elements, got shape {data.shape}"
         )
+    _check_bank(call)
     chip = data.dtype.chip
     load = Step(Engine.TENSOR, Opcode.LDWEIGHTS, chip, chip, Memory.SBUF, Memory.NONE, flags=Flag.TRANSPOSE,
                 partitions=data.partitions, columns=data.elements, elements=data.elements, waits=(2,),
@@ -249,7 +277,8 @@ def _transpose(call: Call) -> Kind:
 
 @instruction(Instruction(
     "nc_transpose", Opcode.TRANSPOSE, (Engine.TENSOR, Engine.VECTOR),
-    (Operand("dst", written=True), Operand("data")), key=("engine",), select=_turned_by, build=_transpose,
+    (Operand("dst", written=True), Operand("data")), key=("engine", "crosses_banks"),
+    derived=(_CROSSES_BANKS,), select=_turned_by, build=_transpose,
 ))  # fmt: skip
 def nc_transpose(
     dst: NkiTensor,
@@ -288,7 +317,7 @@ def _matmul_mx(call: Call) -> Kind:
     "nc_matmul_mx", Opcode.MATMUL, (Engine.TENSOR,),
     (Operand("dst", PSUM, written=True), Operand("stationary", SBUF), Operand("moving", SBUF),
      Operand("stationary_scale", streamed=False), Operand("moving_scale", streamed=False)),
-    key=("accumulate",), derived=(_ACCUMULATE,), since=4, build=_matmul_mx,
+    key=("accumulate", "crosses_banks"), derived=(_ACCUMULATE, _CROSSES_BANKS), since=4, build=_matmul_mx,
 ))  # fmt: skip
 def nc_matmul_mx(
     dst: NkiTensor,

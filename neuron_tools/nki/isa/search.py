@@ -20,6 +20,10 @@ _LARGEST_SEARCH = 16384
 
 
 _WIDTH = 8
+_OF_EIGHT = {
+    "max8": ("dst",), "nc_find_index8": ("dst", "vals"), "nc_match_replace8": ("vals", "dst_idx"),
+}  # fmt: skip
+"""Operands with one element for each value that is found or looked for."""
 
 
 def _searched(call: Call) -> ViewForm:
@@ -34,6 +38,13 @@ def _check_width(call: Call) -> None:
         raise refuse(
             f"{call.record.name} takes {_WIDTH} to {_LARGEST_SEARCH} elements per partition, got {elements}"
         )
+    for operand in call.record.operands:
+        form = call.forms[operand.name]
+        if operand.name in _OF_EIGHT[call.record.name] and form is not None and form.elements != _WIDTH:
+            raise refuse(
+                f"{call.record.name}: {operand.name} must have {_WIDTH} elements per partition, got shape "
+                f"{form.shape}"
+            )
 
 
 def _search(call: Call) -> Kind:

@@ -155,12 +155,10 @@ class Call:
             NkiValidationError: The kernel asks for one that cannot.
         """
         record = self.record
-        if record.select is not None:
-            return record.select(self)
         asked = self.given.get("engine", engines.unknown).chosen
         if asked is not None and asked not in record.engines:
             raise refuse(f"{record.name} runs on {listed(record.engines)}, not on {asked.title}")
-        return asked or record.engines[0]
+        return record.select(self) if record.select is not None else asked or record.engines[0]
 
     def kind(self, **options: Any) -> Kind:
         """One step of the engine; `options` as of `compute_step`, and those of Kind that are named here."""

@@ -91,6 +91,20 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "may have 512 free elements.*tile it",
         lambda x: matmul(psum(64, 1024), tile(64, 64), tile(64, 1024)),
     ),
+    "a product across two banks": (
+        "writes one PSUM bank of 2048 bytes.*lies in two; let it begin at a bank",
+        lambda x: matmul(psum(64, 1024)[:, 300:812], tile(64, 64), tile(64, 512)),
+    ),
+    "a placed product across two banks": (
+        "lies in two; let it begin at a bank",
+        lambda x: matmul(
+            nl.ndarray((64, 512), nl.float32, nl.psum, address=(0, 1024)), tile(64, 64), tile(64, 512)
+        ),
+    ),
+    "a transpose across two banks": (
+        "nc_transpose writes one PSUM bank",
+        lambda x: nisa.nc_transpose(psum(64, 1024)[:, 500:628], tile(128, 64)),
+    ),
     "fp32 with bf16": (
         "fp32 only with fp32",
         lambda x: matmul(psum(64, 64), tile(64, 64), tile(64, 64, dtype=BF16)),
@@ -134,6 +148,26 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "cannot reach PSUM; use",
         lambda x: nisa.tensor_copy(tile(64, 64), tile(64, 64, buffer=nl.psum), engine=nisa.gpsimd_engine),
     ),
+    "an operator of two tiles on the Scalar engine": (
+        "tensor_tensor runs on Vector or GpSimd, not on Scalar",
+        lambda x: nisa.tensor_tensor(tile(8, 8), tile(8, 8), tile(8, 8), nl.add, engine=nisa.scalar_engine),
+    ),
+    "text as a scalar operand": (
+        "a number or a tile of one element per partition, got '1'",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.add, "1"),  # type: ignore[arg-type]
+    ),
+    "fewer than eight maxima": (
+        r"max8: dst must have 8 elements per partition, got shape \(8, 4\)",
+        lambda x: nisa.max8(tile(8, 4), tile(8, 64)),
+    ),
+    "indices of fewer than eight values": (
+        "nc_find_index8: vals must have 8 elements",
+        lambda x: nisa.nc_find_index8(tile(8, 8, dtype=nl.uint32), tile(8, 64), tile(8, 4)),
+    ),
+    "multiplying with @": ("multiply tiles with nisa.nc_matmul", lambda x: x @ x),
+    "a transpose as in NumPy": ("no attribute 'T'; turn a tile with nisa.nc_transpose", lambda x: x.T),
+    "a method that is not there": ("no attribute 'reshaped'; nearby: .*reshape", lambda x: x.reshaped(4)),
+    "an element as a Python number": ("values are known on the device only", lambda x: x.item()),
     "a start between quarters": (
         "starts at partition 5",
         lambda x: nisa.tensor_copy(tile(8, 64), tile(64, 64)[5:13]),
@@ -256,6 +290,17 @@ def test_a_result_that_is_partly_written_is_told() -> None:
         return copied(x, 64)
 
     with pytest.warns(UnwrittenWarning, match="in kernel: the kernel returns result .*a part of it"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_a_tile_that_is_partly_written_is_told() -> None:
+    def kernel(x: Any) -> Any:
+        held = tile(128, 64, filled=False)
+        nisa.dma_copy(held[:, 0:32], x[:, 0:32])
+        nisa.dma_copy(x, held)
+        return x
+
+    with pytest.warns(UnwrittenWarning, match=r"kernel: a part of the sbuf tensor .* write all of it first"):
         jit(kernel)(np.ones((128, 64), np.float32))
 
 
