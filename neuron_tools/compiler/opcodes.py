@@ -57,12 +57,16 @@ POOLING_SIZES = ("kernel", "stride", "padding", "dilation")
 
 ATTENTION_GRADIENT = "attention_gradient"
 """The backward of attention: gradients of queries, keys and values. Attributes: `operands`, the place of each
-of `ATTENTION_OPERANDS` among the operands, -1 for none; `is_causal`; `parts`, which gradients results are."""
+of `ATTENTION_OPERANDS` among the operands, -1 for none; `is_causal`; `dropout`, the probability of a
+weight to be lost, drawn again from the seed of the forward pass; `parts`, which gradients results are."""
 ATTENTION_OPERANDS = ("gradient", "query", "key", "value", "output", "logarithms", "bias")
 
 EXCHANGE = "core_exchange"
 """What the two physical cores of a logical one tell each other: each one's part of a value is in HBM, and the
 results are what this core needs of both."""
 
-ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation", ROTATION}
+DROPOUT = "dropout"
+"""Elements of which each becomes 0 with the attribute `probability`; the others stay as they are."""
+
+ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation", ROTATION, DROPOUT}
 """Operations that compute each result element from the operands' elements at the same place."""

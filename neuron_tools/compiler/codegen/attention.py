@@ -341,5 +341,5 @@ class _Attention(AttentionHeads, AttentionSoftmax, AttentionResidents):
             self._loop.step(
                 engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=partitions,
                 elements=elements, input_dtype=source.dtype, output_dtype=target.dtype, active=active,
-                accumulates=True, stage=self._exponential_stage + 2,
+                accumulates=True, stage=self._weighted_stage + 2,
             )  # fmt: skip

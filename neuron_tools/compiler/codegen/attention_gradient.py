@@ -88,6 +88,7 @@ class _AttentionGradient:
         self._heads = query.shape[1]
         sizes = (query.shape[-2], key.shape[-2])
         is_causal = bool(operation.attributes["is_causal"])
+        self._loses = bool(operation.attributes["dropout"])
         self._at = _Tiles.of(heads, heads // key_heads, sizes, self._size, is_causal=is_causal)
         self._query_tiles, self._key_tiles = (-(-size // self._size) for size in sizes)
         self._dtype = chip_dtype(query.dtype)
@@ -108,8 +109,9 @@ class _AttentionGradient:
         self._key, self._turned_key = self._tile("key", at.keys, at.width, self._depth)
         _, self._turned_value = self._tile("value", at.keys, at.width, self._width, turned_alone=True)
         weights = self._weights()
-        changes = self._score_gradients(weights)
-        stores = [*self._of_keys(weights, changes), *self._of_queries(changes)]
+        kept = self._dropout(weights) if self._loses else weights
+        changes = self._score_gradients(weights, kept)
+        stores = [*self._of_keys(kept, changes), *self._of_queries(changes)]
         self._loop.emit()
         for value, step in stores:
             self._context.complete(value, self._loop.completion(step))
@@ -253,18 +255,30 @@ class _AttentionGradient:
         self._loop.load(slot, transfer, active=self._loop.first_of(content), after=location.tokens)
         return slot
 
-    def _score_gradients(self, weights: Slot) -> Slot:
-        """weights x (gradients of weights - rows' sums of the gradient times the output)."""
+    def _dropout(self, weights: Slot) -> Slot:
+        """The weights that the forward pass kept; copies out of PSUM apply the scale."""
+        at, size = self._at, self._size * self._dtype.byte_count
+        kept = self._loop.slot("weights kept", size, self._dtype)
+        self._loop.step(
+            Engine.VECTOR, Opcode.DROPOUT, reads=(weights,), writes=(kept,), partitions=at.rows,
+            elements=at.width, stage=_WEIGHTED,
+        )  # fmt: skip
+        return kept
+
+    def _score_gradients(self, weights: Slot, kept: Slot) -> Slot:
+        """weights kept x gradients of weights - weights x rows' sums of the gradient times the output."""
         at, loop = self._at, self._loop
         products = self._sums("gradients of weights", self._size)
         sizes = (self._width, at.rows, at.width)
         self._product(self._turned_gradient, self._turned_value, products, sizes, _SCORED)
         shares = self._row_sums()
         changes = loop.slot("gradients of scores", self._size * self._dtype.byte_count, self._dtype)
-        loop.step(
-            Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, reads=(products, weights, shares), writes=(changes,),
-            partitions=at.rows, elements=at.width, stage=_WEIGHTED,
-        )  # fmt: skip
+        whole = partial(loop.step, partitions=at.rows, elements=at.width, stage=_WEIGHTED)
+        if kept is not weights:
+            whole(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(products, kept), writes=(products,))
+        whole(
+            Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, reads=(products, weights, shares), writes=(changes,)
+        )
         return changes
 
     def _row_sums(self) -> Slot:

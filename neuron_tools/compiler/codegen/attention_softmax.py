@@ -134,7 +134,8 @@ class AttentionSoftmax:
             self._combine_sum(micro)
             return source
         is_last = micro.reduces is not None or self._selection.micros[-1] is micro
-        dtype = self._dtype if is_last or micro.activation == "exp" else DType.F32
+        is_dropout = micro.opcode is Opcode.DROPOUT
+        dtype = self._dtype if is_last or is_dropout or micro.activation == "exp" else DType.F32
         target = self._loop.slot("weights", self._chunk * dtype.byte_count, dtype)
         rows = [self._slots[key] for key in micro.reads if key in self._slots]
         reads = (source, *(slot for slot in rows if slot.name in ("statistics", "row", "column")))
@@ -144,7 +145,8 @@ class AttentionSoftmax:
         engine = Engine.SCALAR if Engine.SCALAR in micro.engines else Engine.VECTOR
         self._loop.step(
             engine, micro.opcode, reads=reads, writes=writes, partitions=at.rows, elements=at.width,
-            activation=micro.activation, flags=micro.flags, stage=self._exponential_stage,
+            activation=micro.activation, flags=micro.flags,
+            stage=self._exponential_stage + is_dropout,
         )  # fmt: skip
         self._slots[micro.writes] = target
         if micro.reduces is not None:
@@ -156,11 +158,18 @@ class AttentionSoftmax:
         """All chunks of a tile are there and its maximum is final."""
         return self._chunks + _STATISTICS_STAGE
 
+    @property
+    def _weighted_stage(self) -> int:
+        """Where weights are as the values meet them."""
+        loses = any(micro.opcode is Opcode.DROPOUT for micro in self._selection.micros)
+        return self._exponential_stage + loses
+
     def _combine_sum(self, micro: Micro) -> None:
         self._combine(micro, self._exponential_stage + 1)
 
     def _is_division(self, micro: Micro) -> bool:
-        return micro.source.results == self._block.normalised.results
+        """Whether it is left to the result, which is smaller than the weights."""
+        return micro.source in (self._block.normalised, self._block.scaled)
 
     def _row(self, micro: Micro) -> None:
         """An operation on one number per query; tiles do not wait for what is only stored."""

@@ -21,7 +21,14 @@ from neuron_tools.compiler.codegen.row_algebra import (
 from neuron_tools.compiler.codegen.selected_operands import SelectedOperands
 from neuron_tools.compiler.codegen.tables import SQUARE
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, ROTATION, VECTOR_UNARY
+from neuron_tools.compiler.opcodes import (
+    ACTIVATIONS,
+    BINARY,
+    DROPOUT,
+    GPSIMD_BINARY,
+    ROTATION,
+    VECTOR_UNARY,
+)
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.compiler.views import Views
 from neuron_tools.records.program import Engine, Flag, Opcode
@@ -99,11 +106,14 @@ class _Selector(SelectedOperands):
         if opcode in ("reduce", "moments"):
             self._reduction(operation, shape)
         elif opcode == "convert" or opcode not in ACTIVATIONS | dict.fromkeys(
-            VECTOR_UNARY | BINARY | {"select", "clamp", "activation", ROTATION}, ""
+            VECTOR_UNARY | BINARY | {"select", "clamp", "activation", ROTATION, DROPOUT}, ""
         ):
             self._alias_or_copy(operation, shape)
         elif opcode == ROTATION:
             self._rotation(operation, shape)
+        elif opcode == DROPOUT:
+            key, _ = self._operand(operation.operands[0])
+            self._emit(operation, shape, Opcode.DROPOUT, (VECTOR,), [key], operation.results[0])
         elif opcode in ACTIVATIONS or opcode == "activation":
             function = str(operation.attributes.get("function", "")) or ACTIVATIONS.get(opcode, opcode)
             self._activate(operation, shape, function, operation.operands[0], operation.results[0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from neuron_tools.compiler.graph import producers, users
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.opcodes import DROPOUT, ELEMENTWISE
 
 MINIMUM_ROWS = 64
 """Fewer queries leave most of a 128 x 128 tile empty; other code serves them better."""
@@ -34,7 +34,8 @@ class AttentionBlock:
         body: What makes weights of the scores, in order, and what follows from the rows' statistics; a
             causal select is left out.
         values: The product of weights and values.
-        normalised: The division by the row sums, the last of the body.
+        normalised: The division by the row sums; behind it stands at most a dropout, with its scale.
+        scaled: The multiplication of the weights that a dropout left by a constant; None where there is none.
         is_causal: Column j is hidden from row i where j > i.
         replaced: All operations of the module that the block stands for.
     """
@@ -43,6 +44,7 @@ class AttentionBlock:
     body: tuple[Operation, ...]
     values: Operation
     normalised: Operation
+    scaled: Operation | None
     is_causal: bool
     replaced: tuple[Operation, ...]
 
@@ -64,7 +66,7 @@ class _Finder:
 
     def block(self, values: Operation) -> AttentionBlock | None:
         """The block that ends in a product, or None."""
-        weights = self._maker(values.operands[0])
+        scaled, weights = self._before_dropout(self._maker(values.operands[0]))
         if weights is None or weights.opcode != "divide" or not self._contracts_rows(values):
             return None
         body = self._between(values.operands[0])
@@ -80,8 +82,23 @@ class _Finder:
         if hidden is not None and self._is_first_use(hidden, inner):
             kept = _without(inner, hidden)
             scores = replace(scores, framework=_joined(scores, hidden))
-            return AttentionBlock(scores, (*kept, *rows), values, weights, True, replaced)
-        return AttentionBlock(scores, (*inner, *rows), values, weights, False, replaced)
+            return AttentionBlock(scores, (*kept, *rows), values, weights, scaled, True, replaced)
+        return AttentionBlock(scores, (*inner, *rows), values, weights, scaled, False, replaced)
+
+    def _before_dropout(self, weights: Operation | None) -> tuple[Operation | None, Operation | None]:
+        """(multiplication by a constant, what makes the weights that a dropout is given), where there are."""
+        scaled = weights if weights is not None and self._is_scaled(weights) else None
+        maker = self._maker(scaled.operands[0]) if scaled is not None else weights
+        if maker is None or maker.opcode != DROPOUT:
+            return None, weights
+        return scaled, self._maker(maker.operands[0])
+
+    def _is_scaled(self, operation: Operation) -> bool:
+        """Whether an operation multiplies its first operand by one number."""
+        if operation.opcode != "multiply":
+            return False
+        factor = self._made_by.get(operation.operands[1])
+        return factor is not None and isinstance(factor.attributes.get("value"), (int, float))
 
     def _of_rows(self, body: Sequence[Operation]) -> tuple[Operation, ...]:
         """What follows from the rows' statistics alone, as the logarithms of the sums that training keeps."""
@@ -162,7 +179,8 @@ class _Finder:
         after = body[body.index(weights) + 1 :]
         allowed = ELEMENTWISE | _MOVED | {"reduce", "dot_general"}
         return all(operation.opcode in allowed for operation in body) and all(
-            operation.opcode in ("reshape", "convert") for operation in after
+            operation.opcode in ("reshape", "convert", DROPOUT) or self._is_scaled(operation)
+            for operation in after
         )
 
     def _scores_fit(self, scores: Operation) -> bool:

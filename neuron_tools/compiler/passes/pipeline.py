@@ -16,6 +16,7 @@ from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
+from neuron_tools.compiler.passes.recognise_dropout import recognise_dropout
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.recognise_products import recognise_products
 from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
@@ -48,6 +49,7 @@ PASSES = (
     recognise_activations,
     recognise_by_value,
     recognise_moments,
+    recognise_dropout,
     simplify,  # what was recognised leaves movements that only its parts needed
     eliminate_dead_code,
 )

@@ -69,9 +69,14 @@ class NeuronGenerator final : public c10::GeneratorImpl {
     copy->offset_ = offset_;
     return copy;
   }
-  at::Generator draw() {
-    host_.set_current_seed(mix_seed(seed_, offset_));
+  RandomPlace draw_place() {
+    const RandomPlace place{seed_, offset_};
     offset_ += kOffsetStep;
+    return place;
+  }
+  at::Generator draw() {
+    const auto place = draw_place();
+    host_.set_current_seed(mix_seed(place.seed, place.offset));
     return host_;
   }
 
@@ -96,6 +101,16 @@ const at::Generator& default_generator(int device) {
     return made;
   }();
   return generators->at(device < 0 ? current_device() : device);
+}
+
+RandomPlace draw_place(const at::Generator& generator) {
+  at::Generator handle = generator;
+  std::lock_guard<std::mutex> lock(handle.mutex());
+  return static_cast<NeuronGenerator*>(handle.unsafeGetGeneratorImpl())->draw_place();
+}
+
+at::Generator host_generator_at(const RandomPlace& place) {
+  return at::make_generator<at::CPUGeneratorImpl>(mix_seed(place.seed, place.offset));
 }
 
 at::Generator draw_host_generator(const at::Generator& generator) {

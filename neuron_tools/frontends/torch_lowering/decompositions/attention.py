@@ -44,6 +44,10 @@ def _sum_groups(gradient: Any, heads: int) -> Any:
     return gradient if repeated == heads else gradient.reshape(batch, heads, repeated // heads, *rest).sum(2)
 
 
+def _with_dropout(weights: Any, dropout: float) -> Any:
+    return torch.ops.aten.native_dropout(weights, dropout, True)[0] if dropout > 0 else weights
+
+
 def _forward(
     query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, scale: float | None
 ) -> tuple[Any, Any]:
@@ -53,25 +57,24 @@ def _forward(
     largest = scores.amax(-1, keepdim=True)
     exponentials = torch.exp(scores - largest)
     total = exponentials.sum(-1, keepdim=True)
-    weights = (exponentials / total).to(query.dtype)
-    if dropout > 0:
-        weights = torch.ops.aten.native_dropout(weights, dropout, True)[0]
+    weights = _with_dropout((exponentials / total).to(query.dtype), dropout)
     output = torch.matmul(weights, _repeat_heads(value, heads))
     return output, (torch.log(total) + largest).squeeze(-1)
 
 
 def _backward(
-    gradient: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, bias: Any, is_causal: bool,
-    scale: float | None,
+    gradient: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, bias: Any, dropout: float,
+    is_causal: bool, scale: float | None,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Gradients of query, key, value and scores (Dao et al., FlashAttention-2, section 2.3.2)."""
     heads, kept_heads, dtype = query.shape[1], key.shape[1], query.dtype
     keys, values = _repeat_heads(key, heads), _repeat_heads(value, heads)
     weights = torch.exp(_scores(query, keys, bias, is_causal, scale) - logsumexp.unsqueeze(-1))
-    value_gradient = torch.matmul(weights.to(dtype).transpose(-2, -1), gradient)
+    share = _with_dropout(torch.ones_like(weights), dropout)
+    value_gradient = torch.matmul((weights * share).to(dtype).transpose(-2, -1), gradient)
     weight_gradient = torch.matmul(gradient, values.transpose(-2, -1)).float()
     rowsum = (gradient * output).float().sum(-1, keepdim=True)
-    score_gradient = weights * (weight_gradient - rowsum)
+    score_gradient = weights * (weight_gradient * share - rowsum)
     scaled = (score_gradient * _scale(query, scale)).to(dtype)
     query_gradient = torch.matmul(scaled, keys)
     key_gradient = torch.matmul(scaled.transpose(-2, -1), query)
@@ -96,7 +99,7 @@ def _flash_backward(
     grad_out: Any, query: Any, key: Any, value: Any, out: Any, logsumexp: Any, dropout_p: float,
     is_causal: bool, *, attn_mask: Any = None, scale: float | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    return _backward(grad_out, query, key, value, out, logsumexp, attn_mask, is_causal, scale)[:3]
+    return _backward(grad_out, query, key, value, out, logsumexp, attn_mask, dropout_p, is_causal, scale)[:3]
 
 
 @decomposes(_aten._scaled_dot_product_fused_attention_overrideable.default)
@@ -115,7 +118,7 @@ def _fused_backward(
     philox_seed: Any, philox_offset: Any, *, scale: float | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     bias = attn_bias if attn_bias is not None and attn_bias.numel() else None
-    results = _backward(grad_out, query, key, value, out, logsumexp, bias, is_causal, scale)
+    results = _backward(grad_out, query, key, value, out, logsumexp, bias, dropout_p, is_causal, scale)
     return tuple(result if wanted else None for result, wanted in zip(results, grad_input_mask))
 
 
@@ -131,9 +134,8 @@ def _attention_gradient(node: fx.Node) -> Intrinsic | None:
     places = {each: place for place, each in enumerate(node.all_input_nodes)}
     operands = tuple(places.get(each, -1) for each in found)
     assert len(operands) == len(ATTENTION_OPERANDS)
-    return Intrinsic(
-        ATTENTION_GRADIENT, {"operands": operands, "is_causal": bool(given["is_causal"]), "parts": ()}
-    )
+    how = {"is_causal": bool(given["is_causal"]), "dropout": float(given["dropout_p"])}
+    return Intrinsic(ATTENTION_GRADIENT, {"operands": operands, **how, "parts": ()})
 
 
 def _fits(operands: list[fx.Node | None]) -> bool:

@@ -110,11 +110,11 @@ def test_scores_of_four_bytes_never_leave_the_chip_either(rows, is_causal):
     assert tile_races(program) == 0
 
 
-def training_forward(batch, heads, rows, dtype=torch.bfloat16):
+def training_forward(batch, heads, rows, dtype=torch.bfloat16, dropout=0.0):
     """The forward of attention on heads that lie beside each other in tokens."""
     target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
     tokens = torch.empty((batch, rows, heads, DEPTH), dtype=dtype, device="meta").transpose(1, 2)
-    arguments = (tokens, tokens, tokens, None, 0.0, False, False)
+    arguments = (tokens, tokens, tokens, None, dropout, False, False)
     return lower_operation(target.name(), describe_call(target, arguments, {}))
 
 
@@ -134,3 +134,14 @@ def test_heads_of_64_and_128_tokens_in_training_are_near_what_they_move(dtype, l
     program = compile_module(training_forward(16, 12, 128, dtype), core)
     moved_bytes = 4 * 16 * 12 * 128 * DEPTH * dtype.itemsize
     assert simulate(program, core).duration_ps * 1e-12 <= limit * moved_bytes / DRAWN_BY_A_CORE
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_dropout_is_one_instruction_for_each_chunk_of_weights(dtype):
+    core = hardware.get("trn1")
+    plain, lossy = (compile_module(training_forward(4, 12, 128, dtype, dropout=p), core) for p in (0.0, 0.1))
+    assert [operation.opcode for operation in lossy.hlo] == ["fusion"]
+    assert lossy.dmas["bytes"].sum() == plain.dmas["bytes"].sum()
+    assert computed(lossy, "DROPOUT") == 4 * 12 * 128 * 128
+    assert len(lossy.instructions) - len(plain.instructions) == 4 * 12
+    assert tile_races(lossy) == 0

@@ -18,7 +18,7 @@ TRN1 = hardware.get("trn1")
 
 
 def module(batch=2, heads=4, rows=256, depth=64, key_heads=0, columns=0, bias=(), causal=False,
-           dtype=torch.bfloat16, of_tokens=False):  # fmt: skip
+           dtype=torch.bfloat16, of_tokens=False, dropout=0.0):  # fmt: skip
     def tensor(*shape, dtype=dtype):
         return torch.empty(shape, dtype=dtype, device="meta")
 
@@ -30,7 +30,7 @@ def module(batch=2, heads=4, rows=256, depth=64, key_heads=0, columns=0, bias=()
 
     query, key = states(heads, rows), states(key_heads or heads, columns or rows)
     logarithms = tensor(batch, heads, rows, dtype=torch.float32)
-    arguments = (query, query, key, key, query, logarithms, 0.0, causal)
+    arguments = (query, query, key, key, query, logarithms, dropout, causal)
     options = {"attn_mask": tensor(*bias)} if bias else {}
     return lower_operation(TARGET.name(), describe_call(TARGET, arguments, options))
 
@@ -52,6 +52,13 @@ def test_scores_never_leave_the_chip():
     assert written == 3 * size
     assert read <= 8.1 * size  # of queries, keys and the gradient also the turned ones, and the logarithms
     assert len([tensor for tensor in program.tensors if tensor.kind.name == "INTERMEDIATE"]) == 0
+
+
+def test_lost_weights_are_drawn_again_on_chip():
+    plain, lossy = (compile_module(module(rows=1024, dropout=p), TRN1) for p in (0.0, 0.1))
+    assert moved_bytes(lossy) == moved_bytes(plain)
+    drawn = lossy.instructions[lossy.instructions["opcode"] == Opcode.DROPOUT]
+    assert int((drawn["partitions"].astype(int) * drawn["elements"]).sum()) == 2 * 4 * 1024 * 1024
 
 
 def test_the_future_is_not_computed():
