@@ -36,28 +36,16 @@ def _over_all(rows: Sequence[Coverage]) -> list[Figure]:
             note=f"of {operations:,}; not: {', '.join(names) or 'none'}",
         ),
         Figure("refused operations", sum(row.refused for row in rows), "operations", Target("<=", 0)),
-        Figure(
-            "largest difference from the CPU",
-            max(row.difference for row in rows),
-            "of the largest value",
-            Target("<=", TOLERANCE),
-            note="loss, prediction and gradients, float32",
+        _difference(
+            "largest difference from the CPU", max(row.difference for row in rows),
+            "loss, prediction and gradients, float32",
         ),
-        Figure(
-            "parameters after AdamW, difference from the CPU",
-            max(row.parameter_difference for row in rows),
-            "of the largest value",
-            Target("<=", TOLERANCE),
-            note="each by its own gradients",
+        _difference(
+            "parameters after AdamW, difference from the CPU", max(row.parameter_difference for row in rows),
+            "each by its own gradients",
         ),
-        Figure(
-            "device time at a source line", 100 * min(row.line_share for row in rows), "%", Target(">=", 98),
-            note="least of all models",
-        ),
-        Figure(
-            "device time in a module", 100 * min(row.module_share for row in rows), "%", Target(">=", 98),
-            note="least of all models",
-        ),
+        _least_share("device time at a source line", [row.line_share for row in rows]),
+        _least_share("device time in a module", [row.module_share for row in rows]),
         Figure(
             "lines and the rest against the total", max(row.line_sum_error for row in rows), "relative",
             Target("<=", 1e-9),
@@ -67,10 +55,17 @@ def _over_all(rows: Sequence[Coverage]) -> list[Figure]:
 
 def _in_half(cases: Sequence[Case]) -> Figure:
     worst = max(half_difference(model, compiled=compiled) for model in cases for compiled in (False, True))
-    return Figure(
-        "the same in bfloat16", worst, "of the largest value", Target("<=", HALF_TOLERANCE),
-        note="loss, prediction, gradients, parameters",
-    )  # fmt: skip
+    return _difference(
+        "the same in bfloat16", worst, "loss, prediction, gradients, parameters", HALF_TOLERANCE
+    )
+
+
+def _difference(name: str, value: float, note: str, most: float = TOLERANCE) -> Figure:
+    return Figure(name, value, "of the largest value", Target("<=", most), note=note)
+
+
+def _least_share(name: str, shares: Sequence[float]) -> Figure:
+    return Figure(name, 100 * min(shares), "%", Target(">=", 98), note="least of all models")
 
 
 def _of_one(row: Coverage) -> list[Figure]:

@@ -72,6 +72,17 @@ def choice_option(*names: str, choices: Sequence[str], default: str, help: str) 
     return click.option(*names, type=click.Choice(choices), default=default, show_default=True, help=help)
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def timeout_option(default_s: float, text: str) -> Callable[[Any], Any]:
+    """The option `--timeout SECONDS`, given as `timeout_s`; `text` is its help."""
+    return click.option(
+        "--timeout", "timeout_s", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True),
+        default=default_s, show_default=True, help=text,
+    )  # fmt: skip
+
+
 class CommandFolder(click.Group):
     """A group whose subcommand NAME is `PACKAGE.NAME.NAME`, spelled as Python allows it; imported when used.
 

@@ -2,8 +2,8 @@
 
 In a program, `# rule: NAMES` names the rules that tell its fault, `# case: NAME=VALUE, ...` sets constants, a
 line that ends with `# fault` is the planted one, `# mended: CODE` is what the line before it should be
-(nothing, if there is no code), and `# added: CODE` is a line that only the mended twin has. Clean programs
-stand in a folder of their own and have cases only.
+(nothing, if there is no code), and `# added: CODE` is a line that only the mended twin has. Some examples are
+such programs, too. Clean programs stand in a folder of their own and have cases only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import TypeVar
 
 FOLDER = Path(__file__).parent / "programs"
+EXAMPLES = tuple(
+    Path(__file__).parents[2] / "examples" / "faults" / f"{name}.py"
+    for name in ("dma_not_overlapped", "small_dma", "spill")
+)
 CLEAN_FOLDER = Path(__file__).parent / "clean"
 _RULE = re.compile(r"^# rule: (.+)$", re.MULTILINE)
 _CASE = re.compile(r"^# case: (.+)$", re.MULTILINE)
@@ -58,9 +62,10 @@ class CleanCase:
 AnyCase = TypeVar("AnyCase", Case, CleanCase)
 
 
-def read_cases(folder: Path = FOLDER) -> tuple[Case, ...]:
+def read_cases() -> tuple[Case, ...]:
     """All cases, family by family."""
-    return tuple(case for path in sorted(folder.glob("*.py")) for case in _of_family(path))
+    programs = sorted((*FOLDER.glob("*.py"), *EXAMPLES), key=lambda path: path.stem)
+    return tuple(case for path in programs for case in _of_family(path))
 
 
 def read_clean(folder: Path = CLEAN_FOLDER) -> tuple[CleanCase, ...]:

@@ -19,7 +19,7 @@ Verdict = TypeVar("Verdict")
 GAIN_TOLERANCE = 0.1
 MOST_IN_CLEAN = 0.02
 """What a finding on a clean program may promise at most."""
-QUICK = ("item_append", "repeated_cast", "kernel_shared_buffer", "unused_output")
+QUICK = ("item_append", "repeated_cast", "dma_not_overlapped", "unused_output")
 """Families of a quick run, a case of each."""
 QUICK_CLEAN = ("kernel_scale",)
 """Clean families of a quick run."""

@@ -1,11 +1,18 @@
 """A kernel whose tiles share one buffer, so that each load waits for the work on the tile before."""
 
+# rule: dma_not_overlapped
+# case: TILES=32, COLUMNS=2048
+# case: TILES=16, COLUMNS=4096
+# case: TILES=48, COLUMNS=1024
+# case: TILES=24, COLUMNS=3072
+# case: TILES=64, COLUMNS=512
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
+import torch
 
-TILES, COLUMNS = 32, 2048
+TILES = 32
+COLUMNS = 2048
 
 
 @nki.jit
@@ -21,4 +28,4 @@ def activate(data):
     return result
 
 
-activate(np.ones((TILES * 128, COLUMNS), np.float32))
+activate(torch.ones((TILES * 128, COLUMNS), device="neuron"))

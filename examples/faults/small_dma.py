@@ -3,12 +3,20 @@
 Each partition takes every 128th row, so that each row is a piece of its own.
 """
 
+# rule: small_dma
+# case: TILES=8, ROWS=64, COLUMNS=16
+# case: TILES=8, ROWS=64, COLUMNS=8
+# case: TILES=8, ROWS=32, COLUMNS=32
+# case: TILES=4, ROWS=128, COLUMNS=16
+# case: TILES=12, ROWS=32, COLUMNS=16
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
+import torch
 
-TILES, ROWS, COLUMNS = 16, 64, 16
+TILES = 16
+ROWS = 64
+COLUMNS = 16
 
 
 @nki.jit
@@ -24,4 +32,4 @@ def scale(table):
     return result
 
 
-scale(np.ones((TILES * ROWS * 128, COLUMNS), np.float32))
+scale(torch.ones((TILES * ROWS * 128, COLUMNS), device="neuron"))

@@ -1,11 +1,17 @@
 """A softmax whose tile is larger than SBUF: exponentials go to HBM and are loaded back to be scaled."""
 
+# rule: spill
+# case: COLUMNS=1 << 17, PIECE=1 << 11
+# case: COLUMNS=1 << 16, PIECE=1 << 11
+# case: COLUMNS=1 << 17, PIECE=1 << 12
+# case: COLUMNS=1 << 16, PIECE=1 << 12
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
+import torch
 
-COLUMNS, PIECE = 1 << 17, 1 << 11
+COLUMNS = 1 << 17
+PIECE = 1 << 11
 TILE = 1 << 16
 # mended: TILE = 1 << 14
 
@@ -43,4 +49,4 @@ def softmax(data):
     return result
 
 
-softmax(np.ones((128, COLUMNS), np.float32))
+softmax(torch.ones((128, COLUMNS), device="neuron"))

@@ -14,39 +14,10 @@ def device_type() -> str:
     return "NEURON"
 
 
-def global_ordinal() -> int:
-    """The rank of this process."""
-    return _model.get_ordinal()
-
-
-def local_ordinal() -> int:
-    """Its rank on its machine."""
-    return _model.get_local_ordinal()
-
-
-def world_size() -> int:
-    """Processes of the job."""
-    return _model.xrt_world_size()
-
-
-def process_index() -> int:
-    """The rank of this process."""
-    return _model.get_ordinal()
-
-
-def process_count() -> int:
-    """Processes of the job."""
-    return _model.xrt_world_size()
-
-
-def global_device_count() -> int:
-    """Devices of the job: one per process."""
-    return _model.xrt_world_size()
-
-
-def global_runtime_device_count() -> int:
-    """Devices of the job: one per process."""
-    return _model.xrt_world_size()
+global_ordinal = process_index = _model.get_ordinal
+local_ordinal = _model.get_local_ordinal
+world_size = process_count = global_device_count = global_runtime_device_count = _model.xrt_world_size
+"""Each process of the job has one device."""
 
 
 def addressable_device_count() -> int:
@@ -54,9 +25,7 @@ def addressable_device_count() -> int:
     return 1
 
 
-def local_device_count() -> int:
-    """Devices of this process."""
-    return 1
+local_device_count = addressable_device_count
 
 
 def local_process_count() -> int:

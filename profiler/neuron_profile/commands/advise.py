@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(
@@ -23,7 +23,7 @@ from neuron_tools.command_line import command
 @click.option("-s", "--session-file", type=click.Path(path_type=Path),
               help="A profile that capture -n wrote, or the session file of nki.profile.")  # fmt: skip
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def advise(
     profile: str | None, neff_path: Path | None, session_file: Path | None, as_markdown: bool, as_json: bool
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from neuron_profile.analysis.catalogue import ANALYSES
-from neuron_tools.command_line import choice_option, command
+from neuron_tools.command_line import choice_option, command, json_option
 
 
 @command(
@@ -23,7 +23,7 @@ from neuron_tools.command_line import choice_option, command
 @click.option(
     "--limit", type=click.IntRange(1), default=30, show_default=True, help="Rows to print of each table."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) -> None:
     """Look at PROFILE one way.
 

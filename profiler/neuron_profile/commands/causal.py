@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import choice_option, command
+from neuron_tools.command_line import choice_option, command, json_option
 
 
 @command(
@@ -19,7 +19,7 @@ from neuron_tools.command_line import choice_option, command
     help="What is made faster, one after the other.",
 )
 @click.option("--limit", type=click.IntRange(1), default=40, show_default=True, help="How many to try.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def causal(profile: str, level: str, limit: int, as_json: bool) -> None:
     """Make each line of PROFILE's program 10, 25 and 50 % faster in turn; rank them by what the whole gains.
 

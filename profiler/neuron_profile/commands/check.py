@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(example="neuron-profile check train.nprof --budget budget.toml --junit report.xml")
 @click.argument("profile", metavar="PROFILE")
 @click.option("--budget", required=True, metavar="FILE", help="Bounds, as TOML (docs/advice.md).")
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def check(profile: str, budget: str, junit: str | None, as_json: bool) -> int:
     """Compare PROFILE with a budget; exit 1 and a table where a bound is broken."""
     from neuron_profile.analysis.budget.budget import read_budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(
@@ -14,7 +14,7 @@ from neuron_tools.command_line import command
 )
 @click.argument("base", metavar="BASE")
 @click.argument("new", metavar="NEW")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
 @click.option("--each-layer", is_flag=True, help="A row for each numbered layer, not one for all alike.")
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(example="neuron-profile fix train.nprof\nneuron-profile fix train.nprof --finding 2 --apply")
@@ -28,7 +28,7 @@ from neuron_tools.command_line import command
     metavar="FOLDER",
     help="The program's folder, which is copied.  [default: the working directory]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def fix(profile: str, number: int | None, diff_only: bool, write: bool, tree: Path, as_json: bool) -> int:
     """Derive the edit that mends a finding of PROFILE, and measure it.
 

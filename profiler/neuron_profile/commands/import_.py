@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neuron_profile.engine_options import engine_options
-from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process
+from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process, json_option
 
 if TYPE_CHECKING:
     from neuron_profile.analysis.ranks.spread import Engine
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--no-arguments", is_flag=True, help="Leave out the arguments of spans: a third faster, and smaller."
 )
 @engine_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def import_(
     files: tuple[Path, ...],
     output: Path | None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(example="neuron-profile info train.nprof\nneuron-profile info train.nprof --json")
 @click.argument("profile", metavar="PROFILE")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def info(profile: str, as_json: bool) -> None:
     """Tell what PROFILE is: command, target, processes, tables, and whether it is complete."""
     from neuron_profile.analysis.identity import identify

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process
+from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process, json_option
 
 
 @command(example="neuron-profile merge rank0.nprof rank1.nprof -o job.nprof")
@@ -19,7 +19,7 @@ from neuron_tools.command_line import cleaning_up_when_terminated, command, is_w
 )
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Profile to make.")
 @click.option("--force", is_flag=True, help="Replace the profile if it exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def merge(profiles: tuple[Path, ...], output: Path, force: bool, as_json: bool) -> None:
     """Join PROFILEs into one, their processes side by side on one clock.
 

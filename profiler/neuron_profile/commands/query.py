@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import choice_option, command
+from neuron_tools.command_line import choice_option, command, timeout_option
 
 FORMATS = ("table", "json", "csv", "parquet")
 
@@ -32,15 +32,7 @@ FORMATS = ("table", "json", "csv", "parquet")
     "--output-file", type=click.Path(path_type=Path), help="Write here instead of to standard output."
 )
 @click.option("--force", is_flag=True, help="Overwrite the output file.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=300,
-    show_default=True,
-    help="Stop the query after so long.",
-)
+@timeout_option(300, "Stop the query after so long.")
 @click.option(
     "--memory-limit", metavar="SIZE", default="1GiB", show_default=True, help="Stop it where it needs more."
 )

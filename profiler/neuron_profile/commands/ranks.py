@@ -10,7 +10,7 @@ import click
 
 from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.engine_options import engine_options
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 if TYPE_CHECKING:
     from neuron_profile.analysis.ranks.spread import Engine
@@ -45,7 +45,7 @@ _EACH = (*ANALYSES.names(), "advice")
 @click.option(
     "--limit", type=click.IntRange(1), default=30, show_default=True, help="Rows to print of each table."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def ranks(
     profiles: tuple[str, ...],
     names: tuple[str, ...],

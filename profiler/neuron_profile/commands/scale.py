@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
@@ -49,7 +49,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gen
     show_default=True,
     help="Folder for a profile of each layout; layouts that stand there already are not run again.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.argument("arguments", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def scale(
     dp: tuple[int, ...],

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(example="neuron-profile show model.neff\nneuron-profile show model.neff --stablehlo")
 @click.argument("artifact", metavar="FILE.neff", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--stablehlo", is_flag=True, help="Print the StableHLO it was compiled from.")
 def show(artifact: Path, as_json: bool, stablehlo: bool) -> None:
     """Tell what FILE.neff is: target, tensors, instructions, source lines, warnings."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option, timeout_option
 
 
 @command(
@@ -28,22 +28,14 @@ from neuron_tools.command_line import command
     help="Versions to simulate at most; a smaller space is tried in full.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one for each CPU]")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60,
-    show_default=True,
-    help="Refuse a version that takes longer to run here.",
-)
+@timeout_option(60, "Refuse a version that takes longer to run here.")
 @click.option("--target", metavar="TEXT", help="Generation to simulate.  [default: trn2]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the search.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the best as a patch here."
 )
 @click.option("--apply", "write", is_flag=True, help="Write the best into the kernel's file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def tune(
     kernel: str,
     space: Path | None,

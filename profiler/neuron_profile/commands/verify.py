@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(example="neuron-profile verify train.nprof")
 @click.argument("profile", metavar="PROFILE")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def verify(profile: str, as_json: bool) -> int:
     """Check PROFILE against the rules that hold for every profile; exit 1 where one is broken."""
     from neuron_profile.reports import verify_text

@@ -57,27 +57,16 @@ def view(
     if not profiles and session_file is None and neff_path is None:
         raise click.UsageError("Name a PROFILE to view, or a session with -n FILE.neff -s FILE.ntff.")
     with session_profile(neff_path, session_file) as session:
-        _view((*profiles, *session), output_format, output_file, force=force, port=port, browser=browser)
-
-
-def _view(
-    profiles: tuple[str, ...],
-    output_format: str | None,
-    output_file: Path | None,
-    *,
-    force: bool,
-    port: int,
-    browser: bool,
-) -> None:
-    if output_format == "summary-text":
-        _write_summary_text(profiles, output_file, force=force)
-        return
-    for profile in profiles:
-        _tell_of_recovery(profile)
-    if output_format is None:
-        _serve(profiles, port, browser=browser)
-    else:
-        _export(profiles, output_format, output_file, force=force)
+        shown = (*profiles, *session)
+        if output_format == "summary-text":
+            _write_summary_text(shown, output_file, force=force)
+            return
+        for profile in shown:
+            _tell_of_recovery(profile)
+        if output_format is None:
+            _serve(shown, port, browser=browser)
+        else:
+            _export(shown, output_format, output_file, force=force)
 
 
 def _tell_of_recovery(profile: str) -> None:

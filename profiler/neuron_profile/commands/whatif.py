@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, json_option
 
 
 @command(
@@ -22,7 +22,7 @@ from neuron_tools.command_line import command
     "Repeatable.",
 )
 @click.option("--each", is_flag=True, help="Each change by itself too, not only all together.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def whatif(profile: str, changes: tuple[str, ...], each: bool, as_json: bool) -> None:
     """Tell how long PROFILE's program would take with CHANGEs."""
     from neuron_profile.analysis.whatif.change import combined, parse_change
