@@ -1,9 +1,10 @@
 """Which line and module an execution belongs to.
 
 A forward operation knows its own stack and module. A backward operation runs on autograd's own thread,
-where there is no Python: it knows the sequence number of the forward operation it differentiates, and
-takes line and module from there, marked backward. Activation checkpointing calls modules again in the middle
-of a backward operation: what they do is forward, at its own line.
+where there is no Python, or below the line that called it: it knows the sequence number of the forward
+operation it differentiates, and takes line and module from there, marked backward. What hooks do between two
+of them is backward at its own line. Activation checkpointing calls modules again in the middle of a backward
+operation: what they do is forward, at its own line.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 NO_SEQUENCE = -1
+IN_BACKWARD = 16  # bit of the record column `flags`
 REMEMBERED = 1 << 20
 """Forward operations of a thread that are remembered at least: far more than one step makes."""
 REMEMBERED_THREADS = 8
@@ -78,15 +80,8 @@ class Attribution:
     def origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
         stack, module = int(record["stack"]), int(record["module"])
-        forward = int(record["forward_sequence"])
-        is_computed_again = stack != 0 and module != 0  # autograd calls no module of itself
-        if forward != NO_SEQUENCE and not is_computed_again:
-            found = self._find(int(record["forward_thread"]), forward)
-            if found is not None:
-                return Origin(*found, True)
-            if stack == 0:
-                stack, module = self._last
-            return Origin(stack, module or self._last_module, True)
+        if backward := self._backward_origin(record, stack, module):
+            return backward
         if stack == 0:
             return Origin(*self._last, False)
         self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
@@ -95,11 +90,24 @@ class Attribution:
     def passive_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
         """Origin of a record that tells nothing of others: a collective, logged when it ends, or memory."""
         stack, module = int(record["stack"]), int(record["module"])
-        if stack != 0:
-            return Origin(stack, module, False)
+        if backward := self._backward_origin(record, stack, module):
+            return backward
+        return Origin(stack, module, False) if stack != 0 else Origin(*self._last, True)
+
+    def _backward_origin(
+        self, record: npt.NDArray[np.void] | np.void, stack: int, module: int
+    ) -> Origin | None:
+        """Origin of what autograd does, or a hook of it; None of what a module or the program does."""
+        if stack != 0 and module != 0:  # computed again: autograd calls no module of itself
+            return None
         forward = int(record["forward_sequence"])
-        found = self._find(int(record["forward_thread"]), forward) if forward != NO_SEQUENCE else None
-        return Origin(*(found or self._last), True)
+        if forward == NO_SEQUENCE:
+            return Origin(stack, module, True) if stack and int(record["flags"]) & IN_BACKWARD else None
+        if found := self._find(int(record["forward_thread"]), forward):
+            return Origin(*found, True)
+        if stack == 0:
+            stack, module = self._last
+        return Origin(stack, module or self._last_module, True)
 
     def _remember(self, thread: int, sequence: int, stack: int, module: int) -> None:
         self._last = (stack, module)

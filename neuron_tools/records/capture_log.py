@@ -87,7 +87,7 @@ RECORD_DTYPE = np.dtype(
         ("sequence", "i8"),  # autograd sequence number of the node this operation made; -1 = none
         ("forward_sequence", "i8"),  # inside backward: the forward operation's sequence number; -1 = none
         ("forward_thread", "u4"),  # `thread` of the record whose `sequence` is forward_sequence
-        ("flags", "u4"),  # 1 = in an optimizer step, 2 = no native lowering
+        ("flags", "u4"),  # 1 = in an optimizer step, 2 = no native lowering, 16 = in a backward pass
         ("bytes", "i8"),
         ("address", "i8"),
     ]

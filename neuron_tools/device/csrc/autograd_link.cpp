@@ -2,6 +2,7 @@
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <atomic>
 #include <memory>
@@ -68,6 +69,10 @@ void stop_watching_backward() {
 
 ForwardOperation current_forward(bool is_worker) {
   return running.sequence < 0 && is_worker ? recent : running;
+}
+
+bool in_backward_pass() {
+  return torch::autograd::get_current_graph_task_id() != -1;
 }
 
 int64_t last_made_sequence() {

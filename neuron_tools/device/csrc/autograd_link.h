@@ -18,6 +18,9 @@ void stop_watching_backward();
 // parameters belong to no node: on a thread without Python frames (`is_worker`) they count to the last one.
 ForwardOperation current_forward(bool is_worker);
 
+// Whether this thread runs a backward pass, in a node or between two: in hooks, in sums of gradients.
+bool in_backward_pass();
+
 // The number of the node that autograd made last on this thread; -1 before the first.
 int64_t last_made_sequence();
 

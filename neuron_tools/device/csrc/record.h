@@ -46,7 +46,8 @@ static_assert(sizeof(Record) == 96, "neuron_tools/records/capture_log.py reads 9
 
 inline constexpr uint32_t kInOptimizer = 1;
 inline constexpr uint32_t kNotNative = 2;
-inline constexpr uint32_t kRecordedFlags = kInOptimizer | kNotNative;
+inline constexpr uint32_t kInBackward = 16;
+inline constexpr uint32_t kRecordedFlags = kInOptimizer | kNotNative;  // what a cost may bring to a record
 // Of a cost, not of a record.
 inline constexpr uint32_t kBeginsFusion = 4;  // starts an execution of its own, which others may join
 inline constexpr uint32_t kCannotFuse = 8;

@@ -37,6 +37,7 @@ struct ThreadState {
   const OperatorInfo* operation = nullptr;
   uint32_t stack = 0;
   uint32_t module = 0;
+  int64_t claimed_node = -1;  // the last autograd node that a call was found to have made
   bool in_optimizer = false;
   bool suppressed = false;
 };
@@ -48,6 +49,14 @@ uint8_t current_observers() {
 
 bool is_recording() {
   return (observers.load(std::memory_order_relaxed) & kRecording) != 0;
+}
+
+// The autograd node that this call made; -1 where it made none. What a tensor subclass (DTensor) calls inside needs
+// no gradient itself: the node is that of the call from outside, made just before, and no other call's.
+int64_t claim_node(bool requires_grad) {
+  const int64_t last = last_made_sequence();
+  const bool is_new = last != std::exchange(thread_state.claimed_node, last);
+  return c10::GradMode::is_enabled() && (requires_grad || is_new) ? last : -1;
 }
 
 constexpr int kCollectiveStream = kStreams;  // torch.profiler's row of collectives: they run beside all streams
@@ -63,7 +72,7 @@ Record make_record(RecordKind kind, int device, uint32_t stack) {
   record.module = thread_state.module;
   record.forward_sequence = forward.sequence;
   record.forward_thread = forward.thread;
-  record.flags = thread_state.in_optimizer ? kInOptimizer : 0;
+  record.flags = (thread_state.in_optimizer ? kInOptimizer : 0) | (in_backward_pass() ? kInBackward : 0);
   return record;
 }
 
@@ -219,7 +228,11 @@ void DeviceWork::start() {
 }
 
 void DeviceWork::describe(const Stack& stack) {
-  if ((observers_ & kTiming) == 0 || info_.is_view) {
+  if ((observers_ & kTiming) == 0) {
+    return;
+  }
+  if (info_.is_view) {
+    claim_node(false);
     return;
   }
   start();
@@ -229,9 +242,7 @@ void DeviceWork::describe(const Stack& stack) {
   }
   const auto signature = signature_of(info_, stack);
   cost_ = cost_of(signature.hash, info_, stack);
-  if (signature.requires_grad && c10::GradMode::is_enabled()) {
-    sequence_ = last_made_sequence();
-  }
+  sequence_ = claim_node(signature.requires_grad);
   described_ns_ = elapsed_now_ns();
 }
 

@@ -1,14 +1,15 @@
 import numpy as np
 
-from neuron_tools.capture.attribution import REMEMBERED_THREADS, Attribution, Origin
+from neuron_tools.capture.attribution import IN_BACKWARD, REMEMBERED_THREADS, Attribution, Origin
 from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
-def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1):
+def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1, flags=0):
     row = np.zeros(1, RECORD_DTYPE)[0]
     row["kind"] = RecordKind.OPERATION
     row["stack"], row["module"], row["thread"] = stack, module, thread
     row["sequence"], row["forward_sequence"], row["forward_thread"] = sequence, forward, forward_thread
+    row["flags"] = flags
     return row
 
 
@@ -104,3 +105,24 @@ def test_a_backward_written_in_python_stays_backward():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
     assert attribution.origin(record(stack=7, forward=0, thread=9)) == Origin(3, 2, True)
+
+
+def test_what_a_hook_does_is_backward_at_its_own_line():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    hook = record(stack=7, flags=IN_BACKWARD)
+    assert attribution.origin(hook) == attribution.passive_origin(hook) == Origin(7, 0, True)
+
+
+def test_memory_of_a_backward_pass_on_the_programs_own_thread_is_that_of_the_forward_operation():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    below_the_call = record(stack=9, forward=0, flags=IN_BACKWARD)
+    assert attribution.passive_origin(below_the_call) == Origin(3, 2, True)
+
+
+def test_memory_of_a_module_called_again_in_backward_is_forward():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    again = record(stack=4, module=5, forward=0, flags=IN_BACKWARD)
+    assert attribution.passive_origin(again) == Origin(4, 5, False)
