@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
+from flask import request
 
 from neuron_explorer import sections, shell
+from neuron_explorer.address import Address
 from neuron_explorer.checked_app import CheckedApp
 from neuron_explorer.drawing import draw_page
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page, pages
 from neuron_explorer.steps import step_strip
+from neuron_explorer.timeline.ahead import ahead_link
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -30,9 +35,37 @@ INDEX = """<!DOCTYPE html>
 """
 
 
+FIRST_SCRIPTS = re.compile(r"/assets/explorer\.|neuron_timeline\.")
+"""What the first sight of a page takes: the theme, and the timeline."""
+
+
+class ExplorerApp(CheckedApp):
+    """The application of a site, whose pages begin with the timeline that they open with."""
+
+    def __init__(self, site: Site, *arguments: Any, **named: Any) -> None:
+        self._site = site
+        super().__init__(*arguments, **named)
+
+    def interpolate_index(self, **parts: str) -> str:
+        """The page in HTML, as Dash's; what draws the timeline that it opens with comes first."""
+        address = Address.parse(request.path, request.query_string.decode(), self._site.root)
+        link = ahead_link(find_page(address.path), address)
+        return str(super().interpolate_index(**(with_ahead(link, parts) if link else parts)))
+
+
+def with_ahead(link: str, parts: Mapping[str, str]) -> dict[str, str]:
+    """The parts of a page that opens with a timeline: its other scripts wait for it, in a template."""
+    scripts = re.findall(r"<script.*?</script>", parts["scripts"], re.DOTALL)
+    first = [script for script in scripts if FIRST_SCRIPTS.search(script)]
+    rest = [script for script in scripts if script not in first]
+    waiting = f'<template id="page-scripts">{"".join(rest)}{parts["renderer"]}</template>'
+    return {**parts, "metas": parts["metas"] + link, "scripts": "".join(first), "renderer": waiting}
+
+
 def make_app(site: Site) -> Dash:
     """The application. Everything it loads comes from this server."""
-    app = CheckedApp(
+    app = ExplorerApp(
+        site,
         "neuron_explorer",
         title="Neuron Explorer",
         update_title="",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dash import Dash
+from dash.development.base_component import Component
 
 from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
@@ -79,6 +80,19 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """The timeline that a page opens with, and where it stands.
+
+    Attributes:
+        timeline: The component that the page will have.
+        layout: The arrangement of the workspace in which it is a panel; "" where it has the page for itself.
+    """
+
+    timeline: Component
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """What a page's callbacks work on; the same for the whole application."""
 
@@ -119,6 +133,8 @@ class Page:
         heading: What stands in the place of its title.
         follows_address: Whether the browser lets it follow the address by itself, once it is drawn.
         follows_range: Whether it shows the chosen range of time, not always all of the profile.
+        ahead: The timeline that it opens with, which is drawn before the page is there; None at addresses
+            where it opens otherwise.
     """
 
     path: str
@@ -131,3 +147,4 @@ class Page:
     follows_range: bool = True
     follows_address: bool = False
     heading: Callable[[View], Any] | None = None
+    ahead: Callable[[View], Ahead | None] | None = None

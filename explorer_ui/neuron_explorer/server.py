@@ -26,7 +26,7 @@ from neuron_explorer.page import Site
 from neuron_explorer.sharing import NOT_SHARED, SharedStore, Sharing
 from neuron_explorer.sign_in import read_sign_in
 from neuron_explorer.tasks import Tasks
-from neuron_explorer.timeline import band_routes, marker_routes, routes as timeline_routes
+from neuron_explorer.timeline import ahead, band_routes, marker_routes, routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
 from neuron_explorer.warm_up import warmed_up
@@ -78,16 +78,16 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
         access = access_to(place, listener.getsockname()[1])
         sharing = Sharing(place.is_read_only, access.users is not None)
         analyses = Analyses(library)
-        server = make_guarded_server(
-            library, access, SharedStore(sharing), sharing=sharing, analyses=analyses
-        )
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        url = start_address(library, access)
-        click.echo(f"{_what(library)} at {url}")
-        click.echo("Press Ctrl-C to stop.")
-        if open_browser and access.users is None and _has_display():
-            webbrowser.open(access.opening_url(url))
         with warmed_up(library, analyses):
+            server = make_guarded_server(
+                library, access, SharedStore(sharing), sharing=sharing, analyses=analyses
+            )
+            logging.getLogger("werkzeug").setLevel(logging.ERROR)
+            url = start_address(library, access)
+            click.echo(f"{_what(library)} at {url}")
+            click.echo("Press Ctrl-C to stop.")
+            if open_browser and access.users is None and _has_display():
+                webbrowser.open(access.opening_url(url))
             wsgi_server(server, listener).serve_forever()
 
 
@@ -154,6 +154,7 @@ def make_guarded_server(
     downloads.register(server, site)
     uploads.register(server, site)
     timeline_routes.register(server, library)
+    ahead.register(server, site)
     band_routes.register(server, site)
     marker_routes.register(server, site)
     api_routes.register(server, library, sharing)

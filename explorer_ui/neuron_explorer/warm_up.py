@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from threading import Event, Thread
@@ -16,6 +17,7 @@ from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.steps import opening_ns
 from neuron_explorer.timeline.page import with_margin
 from neuron_explorer.timeline.routes import prepare
+from neuron_explorer.timeline.track_list import track_list
 from neuron_tools.errors import NeuronToolsError
 
 MODULES = ("duckdb", "orjson", "pyarrow.compute")
@@ -38,8 +40,13 @@ def warmed_up(library: ProfileLibrary, analyses: Analyses) -> Iterator[Thread]:
 
 
 def _load(library: ProfileLibrary, analyses: Analyses, ending: Event) -> None:
-    modules = [partial(import_module, module) for module in MODULES]
-    steps: list[Callable[[], object]] = [*modules, _lay_nothing_out, partial(_read_alone, library, analyses)]
+    steps: list[Callable[[], object]] = [partial(import_module, module) for module in MODULES]
+    entries = library.entries()
+    if len(entries) == 1:
+        alone = _Alone(library, analyses, entries[0].id)
+        steps += [alone.list_tracks, _lay_nothing_out, alone.read_operations]
+    else:
+        steps.append(_lay_nothing_out)
     for step in steps:
         if ending.is_set():
             return
@@ -56,8 +63,21 @@ def _lay_nothing_out() -> None:
     pieces_of(OrderedSpans.of([Spans(nothing, nothing)]), nothing)
 
 
-def _read_alone(library: ProfileLibrary, analyses: Analyses) -> None:
-    entries = library.entries()
-    if len(entries) == 1:
-        opening = opening_ns(Address(profile=entries[0].id), analyses)
-        prepare(library.get(entries[0].id), opening and with_margin(*opening))
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """The library's only profile, read in the order in which its timeline asks."""
+
+    library: ProfileLibrary
+    analyses: Analyses
+    profile: str
+
+    def list_tracks(self) -> None:
+        track_list(self.library.get(self.profile), self.profile, self._range_ns)
+
+    def read_operations(self) -> None:
+        prepare(self.library.get(self.profile), self._range_ns)
+
+    @property
+    def _range_ns(self) -> tuple[int, int] | None:
+        opening = opening_ns(Address(profile=self.profile), self.analyses)
+        return opening and with_margin(*opening)

@@ -28,6 +28,7 @@ IS_SETTLED = """() => {
     const isComplete = page?.firstElementChild
         && window.store?.getState().isLoading === false
         && document.querySelector(missing.join(", ")) === null
+        && document.querySelector(".ahead") === null
         && [...document.querySelectorAll(".ag-root-wrapper")].every(isFilled)
         && [...(window.neuronTimelines?.values() ?? [])].every((timeline) => timeline.statistics().isSharp);
     const seen = isComplete && `${page.getElementsByTagName("*").length} ${page.textContent.length}`;

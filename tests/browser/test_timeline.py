@@ -472,10 +472,11 @@ def test_a_profile_that_cannot_be_read_is_told_with_a_way_on(chromium: Any, addr
     page = chromium.new_page()
     page.set_default_timeout(WAIT_MS)
     try:
-        page.route("**/data/**/tracks*", lambda route: route.abort())
+        tracks = "**/data/**/{tracks,ahead}*"
+        page.route(tracks, lambda route: route.abort())
         page.goto(address())
         page.wait_for_selector(".nt-notice >> text=Try again")
-        page.unroute("**/data/**/tracks*")
+        page.unroute(tracks)
         page.click(".nt-notice button")
         wait_until_still(page)
         page.wait_for_selector(".nt-notice", state="hidden")

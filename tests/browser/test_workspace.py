@@ -40,6 +40,16 @@ CROWDED = """() => {
     const end = bar.getBoundingClientRect().right + 1;
     return overlapping.length + seen.filter((box) => box.right > end).length;
 }"""
+# Keeps the page behind the timeline back until it is told to go on.
+WITHHELD = """document.addEventListener("DOMContentLoaded", () => {
+    const scripts = document.getElementById("page-scripts");
+    scripts.remove();
+    window.goOn = () => { document.body.append(scripts); window.neuronExplorer.loadPage(); };
+});"""
+PLACE = """(selector) => {
+    const { left, top, width, height } = document.querySelector(selector).getBoundingClientRect();
+    return [left, top, width, height];
+}"""
 CENTRE = """(name) => {
     const panel = document.querySelector(`.ws-dock .panel-${name}`);
     const box = panel.closest(".dv-groupview").getBoundingClientRect();
@@ -84,6 +94,47 @@ def test_the_printed_address_opens_the_workspace(explorer: Visit) -> None:
     assert explorer.complaints == []
     assert explorer.page.locator("#heading [aria-current]").inner_text() == ARRANGEMENTS[0].title
     assert explorer.page.evaluate(MISPLACED) == 0
+
+
+@pytest.mark.parametrize("path", ["workspace", "timeline"])
+def test_the_timeline_is_there_before_the_page_and_stays_in_its_place(
+    explorer: Visit, tiny: Path, path: str
+) -> None:
+    page = explorer.page.context.new_page()
+    try:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.add_init_script(WITHHELD)
+        page.goto(f"{explorer.origin}/{path}?profile={profile_id(tiny)}")
+        page.wait_for_function("() => window.neuronTimelines?.get('timeline')?.statistics().isSharp")
+        assert page.locator("#page").count() == 0
+        ahead = page.evaluate(PLACE, ".ahead-place")
+        page.evaluate("() => { window.first = window.neuronTimelines.get('timeline'); window.goOn(); }")
+        page.wait_for_selector("#timeline .nt")
+        assert page.locator(".ahead").count() == 0
+        assert page.evaluate("() => window.neuronTimelines.get('timeline') === window.first")
+        place = page.evaluate(PLACE, ".dv-groupview:has(#timeline), main > * > #timeline")
+        assert place == pytest.approx(ahead, abs=2)
+    finally:
+        page.close()
+
+
+def test_a_timeline_ahead_of_a_page_that_cannot_be_shown_goes_away(explorer: Visit, tiny: Path) -> None:
+    page = explorer.page.context.new_page()
+    try:
+        page.add_init_script(WITHHELD)
+        page.route("**/_dash-update-component*", _as_another_page)
+        page.goto(f"{explorer.origin}/timeline?profile={profile_id(tiny)}")
+        page.wait_for_selector(".ahead .nt")
+        page.evaluate("() => window.goOn()")
+        page.wait_for_selector("#page > *")
+        page.wait_for_selector(".ahead", state="detached")
+    finally:
+        page.close()
+
+
+def _as_another_page(route: Any) -> None:
+    """Let the server draw a page that it does not have."""
+    route.continue_(post_data=(route.request.post_data or "").replace('"/timeline"', '"/nothing"'))
 
 
 def test_what_is_chosen_in_one_panel_is_shown_by_the_others_and_back_undoes_it(explorer: Visit) -> None:

@@ -220,6 +220,27 @@
     if (["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"].includes(event.key)) moveInTree(event);
   });
 
+  // --- the page behind the timeline that it opens with ---------------------------------------------
+  const LONGEST_WAIT_MS = 600;
+
+  /** Load the scripts that wait until that timeline is drawn, in their order; the one without a file is the last. */
+  function loadPage() {
+    const waiting = document.getElementById("page-scripts");
+    if (!waiting) return;
+    waiting.remove();
+    const scripts = [...waiting.content.querySelectorAll("script")].map((given) => {
+      const script = document.createElement("script");
+      for (const { name, value } of given.attributes) script.setAttribute(name, value);
+      script.textContent = given.textContent;
+      script.async = false;
+      return script;
+    });
+    const last = scripts.pop();
+    for (const name of ["load", "error"]) scripts.at(-1).addEventListener(name, () => document.body.append(last));
+    document.body.append(...scripts);
+  }
+  document.addEventListener("DOMContentLoaded", () => setTimeout(loadPage, LONGEST_WAIT_MS));
+
   // --- the workspace -----------------------------------------------------------------------------
   const scripts = new Map();
 
@@ -240,7 +261,7 @@
     return scripts.get(address);
   }
 
-  window.neuronExplorer = { navigate, setAddress, say, save, root };
+  window.neuronExplorer = { navigate, setAddress, say, save, root, loadPage };
   window.dash_clientside = Object.assign({}, window.dash_clientside);
   window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
     go_to(wanted) {

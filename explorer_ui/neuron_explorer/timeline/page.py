@@ -13,7 +13,7 @@ from dash import html
 
 from neuron_explorer.address import SCOPE, WHOLE, Address
 from neuron_explorer.compared import COMPARE, asked_profiles, lacks_profiles, names_of
-from neuron_explorer.page import Page, View
+from neuron_explorer.page import Ahead, Page, View
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.steps import opening_ns, step_of, typical_step
 from neuron_explorer.timeline.component import NeuronTimeline
@@ -33,8 +33,24 @@ def timeline_page(view: View) -> Any:
     """The timeline of the profile that the address names, as the address says."""
     if not BUNDLE.is_file():
         return empty_state(NOT_BUILT)
+    timeline = _timeline(view)
+    if not lacks_profiles(view, COMPARE):
+        return html.Div(timeline, style={"height": "100%"})
+    told = html.P(MISSING, role="status", style={"padding": "6px 8px"})
+    timeline.style = {"flex": "1", "minHeight": 0}
+    column = {"height": "100%", "display": "flex", "flexDirection": "column"}
+    return html.Div([told, timeline], style=column)
+
+
+def timeline_ahead(view: View) -> Ahead | None:
+    """The timeline of the page, where it is a profile's alone."""
+    is_alone = BUNDLE.is_file() and not view.address.get(COMPARE)
+    return Ahead(_timeline(view)) if is_alone else None
+
+
+def _timeline(view: View) -> NeuronTimeline:
     address = _with_device_work(view)
-    timeline = NeuronTimeline(
+    timeline: NeuronTimeline = NeuronTimeline(
         id="timeline",
         profile=address.profile,
         theme=view.theme.name,
@@ -45,12 +61,7 @@ def timeline_page(view: View) -> Any:
         compare=_compared(view),
         **timeline_state(address),
     )
-    if not lacks_profiles(view, COMPARE):
-        return html.Div(timeline, style={"height": "100%"})
-    told = html.P(MISSING, role="status", style={"padding": "6px 8px"})
-    timeline.style = {"flex": "1", "minHeight": 0}
-    column = {"height": "100%", "display": "flex", "flexDirection": "column"}
-    return html.Div([told, timeline], style=column)
+    return timeline
 
 
 def _tied(view: View, address: Address) -> dict[str, Any]:
@@ -146,4 +157,11 @@ def _fits(name: str, value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), kind) for key, kind in fields.items())
 
 
-PAGE = Page("/timeline", "Timeline", timeline_page, group="Where time goes", fills_window=True)
+PAGE = Page(
+    "/timeline",
+    "Timeline",
+    timeline_page,
+    group="Where time goes",
+    fills_window=True,
+    ahead=timeline_ahead,
+)

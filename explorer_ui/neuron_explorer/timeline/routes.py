@@ -55,9 +55,7 @@ def register(server: Flask, library: Library) -> None:
         data.add_url_rule(f"/{name}", name, respond)
 
     def tracks(profile_id: str) -> Response:
-        profile, parameters = library.get(profile_id), Parameters(request.args)
-        shown = parameters.time_range(origin_ns(profile)) if "start" in request.args else None
-        return jsonify(track_list(profile, profile_id, shown))
+        return jsonify(tracks_answer(library.get(profile_id), profile_id, Parameters(request.args)))
 
     def engines(profile_id: str) -> Response:
         return jsonify(operation_engines(library.get(profile_id)))
@@ -73,6 +71,16 @@ def register(server: Flask, library: Library) -> None:
         answer(name, make)
     data.register_error_handler(NeuronToolsError, refusal)
     server.register_blueprint(data)
+
+
+def tracks_answer(profile: Profile, profile_id: str, parameters: Parameters) -> dict[str, Any]:
+    """The answer to `tracks`, with what of each lies in the range `start` to `end` where one is asked for.
+
+    Raises:
+        ParameterError: The range makes no sense.
+    """
+    shown = parameters.time_range(origin_ns(profile)) if "start" in parameters.given else None
+    return track_list(profile, profile_id, shown)
 
 
 def prepare(profile: Profile, range_ns: tuple[int, int] | None) -> None:

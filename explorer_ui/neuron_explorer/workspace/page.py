@@ -9,13 +9,13 @@ from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, htm
 from dash.fingerprint import build_fingerprint
 
 from neuron_explorer import __version__
-from neuron_explorer.address import SCOPE
+from neuron_explorer.address import SCOPE, Address
 from neuron_explorer.compared import COMPARE, other_profiles
 from neuron_explorer.drawing import draw_page, guarded
-from neuron_explorer.page import Page, Site, View
+from neuron_explorer.page import Ahead, Page, Site, View
 from neuron_explorer.pages import find_page
 from neuron_explorer.parts.states import empty_state
-from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE, NOT_BUILT
+from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE, NOT_BUILT, timeline_ahead
 from neuron_explorer.workspace.arrangements import ARRANGEMENTS, arrangement_named
 from neuron_explorer.workspace.panels import PANELS, Panel, panel_named
 
@@ -91,12 +91,31 @@ def _drawn_at_once(panel: Panel, view: View) -> Any:
     All else is asked for, by the browser, when it knows what is in sight.
     """
     address = view.address
-    one_profile = arrangement_named(address.get(ARRANGEMENT)).name != COMPARING and not address.get(COMPARE)
-    if panel.name != TIMELINE or not address.profile or address.get(LAYOUT) or not one_profile:
+    is_arranged = not address.get(LAYOUT) and _shows_one_profile(address)
+    if panel.name != TIMELINE or not address.profile or not is_arranged:
         return None
+    return draw_panel(panel, _of_timeline(view))
+
+
+def workspace_ahead(view: View) -> Ahead | None:
+    """The timeline of a made arrangement, unless the address says more of it than the range that is shown."""
+    address = view.address
+    is_moved = any(address.get(name) for name in (LAYOUT, "max", "focus", "t", "sel"))
+    if not BUNDLE.is_file() or is_moved or not _shows_one_profile(address):
+        return None
+    found = timeline_ahead(_of_timeline(view))
+    return found and replace(found, layout=arrangement_named(address.get(ARRANGEMENT)).layout)
+
+
+def _shows_one_profile(address: Address) -> bool:
+    return arrangement_named(address.get(ARRANGEMENT)).name != COMPARING and not address.get(COMPARE)
+
+
+def _of_timeline(view: View) -> View:
+    """The view of the timeline's panel, before it is asked for anything of its own."""
+    address = view.address
     parameters = {name: address.parameters[name] for name in (SCOPE,) if name in address.parameters}
-    alone = replace(address, parameters={**parameters, "panel": panel.name})
-    return draw_panel(panel, replace(view, address=alone))
+    return replace(view, address=replace(address, parameters={**parameters, "panel": TIMELINE}))
 
 
 def _place(panel: Panel, content: Any) -> Any:
@@ -151,4 +170,5 @@ PAGE = Page(
     fills_window=True,
     follows_address=True,
     heading=arrangement_choice,
+    ahead=workspace_ahead,
 )

@@ -39,7 +39,7 @@ function nodeText(node: Group | Split): string {
 }
 
 /** The layout of a text, of panels that are known and each once; null where the text makes no sense. */
-export function parseLayout(text: string, known: ReadonlySet<string>): Split | null {
+export function parseLayout(text: string, known: Pick<ReadonlySet<string>, "has">): Split | null {
   const reader = new Reader(text, known);
   const split = reader.split();
   return split && reader.isAtEnd ? split : null;
@@ -54,7 +54,7 @@ class Reader {
 
   constructor(
     private readonly text: string,
-    private readonly known: ReadonlySet<string>,
+    private readonly known: Pick<ReadonlySet<string>, "has">,
   ) {}
 
   get isAtEnd(): boolean {

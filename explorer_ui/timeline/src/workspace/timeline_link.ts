@@ -8,8 +8,8 @@ import type { Changes } from "./address.js";
 import { chosenText, highlightOf, parseChosen } from "./selection.js";
 
 const ID = "timeline";
-/** Room at either side of a scope that is shown, as a part of it. */
-const MARGIN = 0.02;
+/** Room at either side of a scope that is shown, as a part of it: one of so many, as the server opens with. */
+const MARGIN_PARTS = 50;
 
 export interface TimelineEvents {
   /** The user moved, folded, marked or searched; `isMoved`: the range in sight changed. */
@@ -118,7 +118,7 @@ export function rangeOf(params: URLSearchParams): TimeRange | null {
   if (asked) return { startNs: Number(asked[1]), endNs: Number(asked[2]) };
   const [start, end] = [Number(params.get("start_ns")), Number(params.get("end_ns"))];
   if (params.get("t") === "all" || !(end > start)) return null;
-  const margin = Math.ceil((end - start) * MARGIN);
+  const margin = Math.max(1, Math.floor((end - start) / MARGIN_PARTS));
   return { startNs: Math.max(0, start - margin), endNs: end + margin };
 }
 
