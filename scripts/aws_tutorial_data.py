@@ -11,7 +11,9 @@ from aws_tutorial_models import (
     prepare_bert_benchmark,
     prepare_bert_classifier,
     prepare_bert_encoder,
+    prepare_clip,
     prepare_detection,
+    prepare_gpt2_features,
     prepare_resnet,
     prepare_resnet_folder,
     save_word_pieces,
@@ -125,12 +127,46 @@ def _save_small_bert(classes: int) -> None:
     BertForSequenceClassification(config).save_pretrained("bert-base-cased")
 
 
+def prepare_glue() -> None:
+    """The same model, and pairs of sentences with a label each."""
+    _save_small_bert(2)
+    for name, count in (("train", 32), ("validation", 8)):
+        rows = [
+            f'"sentence {number}","{chr(97 + number % 2)} {number}",{number % 2}' for number in range(count)
+        ]
+        Path(f"{name}.csv").write_text("\n".join(['"sentence1","sentence2","label"', *rows]) + "\n")
+
+
+def prepare_llama() -> None:
+    """The configuration beside the tutorial with two small layers, token sequences, and the CPU's model."""
+    import datasets
+    import numpy as np
+
+    config = json.loads(Path("tp_zero1_llama_hf_pretrain/7B_config_llama2/config.json").read_text())
+    config |= {
+        "vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "intermediate_size": 128, "max_position_embeddings": 64,
+        "torch_dtype": "float32",
+    }  # fmt: skip
+    model = Path("modeling_llama_nxd.py").read_text()
+    Path("cpu_modeling_llama_nxd.py").write_text(model.replace('device="xla"', 'device="cpu"'))
+    Path("config").mkdir()
+    Path("config/config.json").write_text(json.dumps(config))
+    ids = np.random.default_rng(0).integers(0, 128, (32, 32)).tolist()
+    columns = {"input_ids": ids, "attention_mask": [[1] * 32] * 32, "labels": ids}
+    datasets.Dataset.from_dict(columns).save_to_disk("data")
+
+
 PREPARE: Mapping[str, Callable[[], None]] = {
     "mlp": prepare_mlp,
     "mlp_torchrun": prepare_mlp,
     "bert_pretraining": prepare_bert,
     "zero1_gpt2": prepare_gpt2,
     "hf_bert_single": prepare_sentiment,
+    "hf_trainer_glue": prepare_glue,
+    "tp_zero1_llama": prepare_llama,
+    "clip": prepare_clip,
+    "gpt2_features": prepare_gpt2_features,
     "bert_mrpc": prepare_bert_classifier,
     "resnet50": prepare_resnet,
     "inf1_bert": prepare_bert_benchmark,

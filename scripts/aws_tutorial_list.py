@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 TRAINING = "aws-neuron-samples/torch-neuronx/training"
+SAMPLES = "aws-neuron-samples/torch-neuronx/inference"
 INFERENCE = "aws-neuron-sdk/src/examples/pytorch"
 
 
@@ -59,6 +60,20 @@ _GPT2 = shlex.split(
     "--gradient_checkpointing --seed 1234 --num_warmup_steps 1 --use_grad_clipping --num_train_epochs 1 "
     "--output_dir out"
 )
+_GLUE = shlex.split(
+    "--model_name_or_path bert-base-cased --train_file train.csv --validation_file validation.csv --do_train "
+    "--do_eval --max_seq_length 32 --per_device_train_batch_size 4 --learning_rate 1e-3 --num_train_epochs 1 "
+    "--logging_steps 1 --overwrite_output_dir --output_dir out"
+)
+_LLAMA = shlex.split(
+    "--model_path config --data_dir data --tensor_parallel_size 2 --batch_size 2 --max_steps 8 --seq_len 32 "
+    "--steps_this_run 4 --warmup_steps 1 --lr 1e-3 --grad_accum_usteps 2 --use_flash_attention 0 "
+    "--print_grad_norm"
+)
+_NXD_ON_CPU = (
+    "import argparse, os; os.environ['NXD_CPU_MODE'] = '1'\n"
+    "import torch, torch_xla.core.xla_model as xla; xla.xla_device = lambda *_: torch.device('cpu')"
+)
 _WITHOUT_XLA = (
     "from accelerate.logging import get_logger\n"
     "import accelerate.state; accelerate.state.is_torch_xla_available = lambda *a, **k: False"
@@ -110,6 +125,38 @@ _TRAINING: Mapping[str, Tutorial] = {
         edits={"num_epochs = 6": "num_epochs = 3", "shuffle=True": "shuffle=False"},
         for_cpu={'device = "xla"': 'device = "cpu"'},
         packages=("datasets", "pandas", "transformers"),
+    ),
+    "hf_trainer_glue": Tutorial(
+        f"{TRAINING}/hf_text_classification",
+        "run_glue.py",
+        r"(?:'loss':|'grad_norm':|eval_loss +=) +([\d.]+)",
+        _GLUE,
+        edits={
+            'evaluate.load("accuracy")': "None",
+            "use_auth_token=True if model_args.use_auth_token else None,": "",
+        },
+        for_cpu={
+            "import os\n": "import os; os.environ['NEURON_TOOLS_TORCH_XLA'] = '0'\n",
+        },
+        cpu_arguments=(*_GLUE, "--use_cpu", "True"),
+        launch=TWO_RANKS,
+        packages=("datasets", "evaluate", "pandas", "transformers"),
+        environment={"NEURON_TOOLS_TORCH_XLA": "1"},
+    ),
+    "tp_zero1_llama": Tutorial(
+        "neuronx-distributed/examples/training/llama",
+        "tp_zero1_llama_hf_pretrain/tp_zero1_llama_hf_pretrain.py",
+        r"(?:step_loss|grad-norm) : ([\d.]+)",
+        (*_LLAMA, "--use_zero_1"),
+        for_cpu={
+            "import argparse": _NXD_ON_CPU,
+            "from modeling_llama_nxd": "from cpu_modeling_llama_nxd",
+            'init_process_group("xla")': 'init_process_group("gloo")',
+            "get_mixed_precision_config(flags.use_gpu_compatible_precision > 0)": "None",
+        },
+        cpu_arguments=_LLAMA,
+        launch=TWO_RANKS,
+        packages=("neuronx_distributed", "datasets", "tensorboard", "transformers", "requests"),
     ),
 }
 _KITTEN = (
@@ -188,6 +235,20 @@ _INF1: Mapping[str, Tutorial] = {
     ),
 }
 _INF2: Mapping[str, Tutorial] = {
+    "clip": Tutorial(
+        SAMPLES,
+        "hf_pretrained_clip_base_inference_on_inf2.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        edits={"torchvision.datasets import CIFAR100": "cifar import CIFAR100"},
+        packages=("transformers", "PIL"),
+        target="inf2",
+    ),
+    "gpt2_features": Tutorial(
+        SAMPLES,
+        "hf_pretrained_gpt2_feature_extraction_on_trn1.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        packages=("transformers",),
+    ),
     "bert_mrpc": Tutorial(
         f"{INFERENCE}/torch-neuronx",
         "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",

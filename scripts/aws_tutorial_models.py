@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import string
+from collections.abc import Sequence
 from pathlib import Path
 
 from aws_tutorial_notebooks import declare_vision_operators
@@ -59,6 +60,72 @@ def prepare_bert_encoder() -> None:
     folder = "bert-base-uncased"
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=save_word_pieces(folder))).save_pretrained(folder)
+
+
+CIFAR = '''
+"""Stands for torchvision's CIFAR-100: one random picture, and a hundred names."""
+import numpy as np
+from PIL import Image
+
+
+class CIFAR100:
+    classes = [f"thing {number}" for number in range(100)]
+
+    def __init__(self, root, download, train):
+        self.picture = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+    def __getitem__(self, index):
+        return Image.fromarray(self.picture), 0
+'''
+
+
+def save_byte_pairs(folder: str, ends: Sequence[str] = (), **options: object) -> int:
+    """Write a tokenizer of single bytes into a folder; returns how many tokens it has.
+
+    Args:
+        folder: Where.
+        ends: Ends of words, for each of which every byte has a token.
+        options: Of the tokenizer.
+    """
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    letters = sorted(ByteLevel.alphabet())
+    tokens = [*letters, *(letter + end for end in ends for letter in letters)]
+    tokens += ["<|startoftext|>", "<|endoftext|>"]
+    (Path(folder) / "vocab.json").write_text(
+        json.dumps({token: number for number, token in enumerate(tokens)})
+    )
+    (Path(folder) / "merges.txt").write_text("#version: 0.2\n")
+    (Path(folder) / "tokenizer_config.json").write_text(json.dumps(options))
+    return len(tokens)
+
+
+def prepare_clip() -> None:
+    """A CLIP of two layers each in a folder named as on the hub, and one picture instead of CIFAR-100."""
+    import torch
+    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+
+    folder = "openai/clip-vit-base-patch32"
+    tokens = save_byte_pairs(folder, ["</w>"], tokenizer_class="CLIPTokenizer", model_max_length=77)
+    torch.manual_seed(0)
+    layers = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    marks = {"vocab_size": tokens, "bos_token_id": tokens - 2, "eos_token_id": tokens - 1}
+    vision = {**layers, "image_size": 224, "patch_size": 32}
+    config = CLIPConfig(text_config={**layers, **marks}, vision_config=vision, projection_dim=32)
+    CLIPModel(config).save_pretrained(folder)
+    CLIPImageProcessor().save_pretrained(folder)
+    Path("cifar.py").write_text(CIFAR)
+
+
+def prepare_gpt2_features() -> None:
+    """A GPT-2 of two layers in a folder named as on the hub."""
+    import torch
+    from transformers import GPT2Config, GPT2Model
+
+    tokens = save_byte_pairs("gpt2", tokenizer_class="GPT2Tokenizer", model_max_length=1024)
+    torch.manual_seed(0)
+    GPT2Model(GPT2Config(vocab_size=tokens, n_layer=2)).save_pretrained("gpt2")
 
 
 def prepare_resnet() -> None:

@@ -17,17 +17,25 @@ import os
 import re
 import site
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # each Python that a capture starts imports this module
+    from importlib.metadata import DistributionFinder
+
+    from .distributions import CompatibleDistribution
 
 FOLDER = Path(__file__).parent
 PROBED = "torch_xla"
 SWITCH = "NEURON_TOOLS_TORCH_XLA"
+IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+"""Python's own packages that ask finders for others."""
+_VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
 TORCH_NEURON = ("DataParallel", "analyze_model", "trace")
 """What `torch_neuron` adds to `torch.neuron`."""
 
@@ -50,6 +58,19 @@ class CompatibleNames:
             return None
         return spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
 
+    def find_distributions(
+        self, context: DistributionFinder.Context | None = None
+    ) -> Iterator[CompatibleDistribution]:
+        """The distribution of a package that has a version and is asked for by name."""
+        name = re.sub(r"[-_.]+", "_", (context and context.name) or "").lower()
+        file = self._folder / name / "__init__.py"
+        if not name or not file.is_file() or (name == PROBED and not _wants_probed()):
+            return
+        if found := _VERSION.search(file.read_text(encoding="utf-8")):
+            from .distributions import CompatibleDistribution
+
+            yield CompatibleDistribution(name, found[1])
+
 
 def _wants_probed() -> bool:
     switch = os.environ.get(SWITCH, "")
@@ -70,13 +91,17 @@ def _program_imports(name: str, file: str) -> bool:
 
 def _is_library(frame: FrameType | None) -> bool:
     """Whether an installed library that is none for Neuron devices imports now, or asks."""
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+    while frame is not None and _top_level(frame) in IMPORTING:
         frame = frame.f_back
     if frame is None:
         return False
     file = frame.f_code.co_filename
     is_neurons = "neuron" in str(frame.f_globals.get("__name__", ""))
     return not is_neurons and file.startswith(tuple(_library_folders()))
+
+
+def _top_level(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _library_folders() -> list[str]:

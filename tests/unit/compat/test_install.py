@@ -1,6 +1,7 @@
 """AWS's names are importable after `install`, and only where nothing else has the name."""
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -54,6 +55,24 @@ def test_installing_twice_adds_one_finder_and_uninstalling_removes_it(finder):
 def test_names_of_other_packages_are_not_ours(finder):
     assert finder.find_spec("xml") is None
     assert finder.find_spec("made_up_kernels.language", ["x"]) is None
+
+
+def test_a_package_with_a_version_has_metadata_under_its_distributions_name(finder, folder):
+    (folder / "made_up_kernels" / "__init__.py").write_text('__version__ = "1.2"\n')
+    assert importlib.metadata.version("made-up-kernels") == "1.2"
+    assert importlib.metadata.metadata("made_up_kernels")["Name"] == "made_up_kernels"
+
+
+def test_a_package_without_a_version_has_no_metadata(finder):
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version("made_up_kernels")
+
+
+@pytest.mark.parametrize(("switch", "found"), [("1", True), ("0", False)])
+def test_metadata_of_torch_xla_is_found_where_its_modules_are(monkeypatch, switch, found):
+    monkeypatch.setenv(compat.SWITCH, switch)
+    context = importlib.metadata.DistributionFinder.Context(name="torch-xla")
+    assert bool([*compat.CompatibleNames().find_distributions(context)]) is found
 
 
 def test_a_plain_interpreter_does_not_know_the_names():

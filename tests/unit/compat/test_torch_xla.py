@@ -71,6 +71,19 @@ def test_a_process_alone_is_the_first_of_one(xm):
     assert xm.rendezvous("here", b"x") == [b"x"]
 
 
+@pytest.mark.parametrize(("backend", "found"), [("xla", True), ("gloo", False)])
+def test_a_group_of_the_backend_is_one_of_pytorch_xla(xm, tmp_path, backend, found):
+    import torch.distributed as dist
+    from torch_xla.distributed.xla_backend import ProcessGroupXla
+
+    assert not isinstance(dist.group.WORLD, ProcessGroupXla)
+    dist.init_process_group(backend, store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    try:
+        assert isinstance(dist.group.WORLD, ProcessGroupXla) is found
+    finally:
+        dist.destroy_process_group()
+
+
 def test_another_device_is_refused_in_a_sentence(xm):
     with pytest.raises(RuntimeError, match="There is no device xla:3: a process has one"):
         xm.xla_device(3)

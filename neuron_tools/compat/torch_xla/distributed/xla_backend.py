@@ -12,9 +12,18 @@ from torch.distributed.rendezvous import _rendezvous_handlers, register_rendezvo
 from ..core import groups  # noqa: TID252  # found as torch_xla
 from ..core.ranks import BACKEND, xrt_world_size  # noqa: TID252  # found as torch_xla
 
-__all__ = ["BACKEND", "SCHEMES"]
+__all__ = ["BACKEND", "SCHEMES", "ProcessGroupXla"]
 
 SCHEMES = ("xla", "pjrt")
+
+
+class _OfBackend(type):
+    def __instancecheck__(cls, group: object) -> bool:
+        return isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == BACKEND
+
+
+class ProcessGroupXla(metaclass=_OfBackend):
+    """Process groups of the backend `xla`: `isinstance(dist.group.WORLD, ProcessGroupXla)`."""
 
 
 def _meet(
