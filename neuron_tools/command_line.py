@@ -67,7 +67,9 @@ def command(*, example: str, **settings: Any) -> Callable[[Callable[..., Any]], 
     return decorate
 
 
-def choice_option(*names: str, choices: Sequence[str], default: str, help: str) -> Callable[[Any], Any]:
+def choice_option(
+    *names: str, choices: Sequence[str], default: str | None = None, help: str
+) -> Callable[[Any], Any]:
     """An option that takes one of several words; the help shows which stands where none is given."""
     return click.option(*names, type=click.Choice(choices), default=default, show_default=True, help=help)
 

@@ -70,15 +70,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Fil
     return None
 
 
-class Program(pytest.File):
-    """A file that is run."""
+class FileRun(pytest.Item):
+    """The one case of a file."""
 
-    def collect(self) -> Iterator[pytest.Item]:
-        """Its one case."""
-        yield ProgramRun.from_parent(self, name="program")
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where it is."""
+        return self.path, None, self.name
 
 
-class ProgramRun(pytest.Item):
+class ProgramRun(FileRun):
     """A run of a program in a process of its own, in the program's folder."""
 
     def runtest(self) -> None:
@@ -102,20 +102,8 @@ class ProgramRun(pytest.Item):
                 f"it prints {found.group()!r}: {_last_lines(done.stdout[: found.end()])}"
             )
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        """Where it is."""
-        return self.path, None, self.name
 
-
-class Pair(pytest.File):
-    """A kernel of AccelOpt's benchmark."""
-
-    def collect(self) -> Iterator[pytest.Item]:
-        """Its one case."""
-        yield PairRun.from_parent(self, name="reference")
-
-
-class PairRun(pytest.Item):
+class PairRun(FileRun):
     """A kernel against its reference, as AccelOpt's harness compares them, for its first seed."""
 
     def runtest(self) -> None:
@@ -136,16 +124,28 @@ class PairRun(pytest.Item):
         if not found.correct:
             raise ProgramFailedError(str(found.metadata))
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        """Where it is."""
-        return self.path, None, self.name
-
     def _reference(self) -> Path:
         """The file that computes the same in NumPy: the names differ in a last number."""
         pairs = SUITES[os.environ[SUITE]].pairs
         assert pairs is not None
         stem = self.path.stem.rsplit("_", 1)[0]
         return next((self.config.rootpath / pairs[1]).glob(f"{stem}_numpy_*.py"))
+
+
+class Program(pytest.File):
+    """A file that is run."""
+
+    case, run = "program", ProgramRun
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Its one case."""
+        yield self.run.from_parent(self, name=self.case)
+
+
+class Pair(Program):
+    """A kernel of AccelOpt's benchmark."""
+
+    case, run = "reference", PairRun
 
 
 def _simulate(kernel: Any, inputs: Any) -> Any:

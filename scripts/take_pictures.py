@@ -33,24 +33,17 @@ PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SIZES = ((1280, 800), (1920, 1080))
 THEMES: tuple[Theme, ...] = ("light", "dark")
 QUERY = "SELECT engine, opcode, count(*) AS instructions FROM Instruction GROUP BY ALL ORDER BY 3 DESC"
+PARAMETERS = {"operators": {"by": "operation"}, "query": {"sql": QUERY}}
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "profiles": ("/", {}),
-    "workspace": ("/workspace", {}),
-    "overview": ("/overview", {}),
-    "timeline": ("/timeline", {}),
-    "hierarchy": ("/hierarchy", {}),
-    "regions": ("/regions", {}),
-    "source": ("/source", {}),
-    "operators": ("/operators", {"by": "operation"}),
-    "roofline": ("/roofline", {}),
-    "memory": ("/memory", {}),
-    "tensors": ("/tensors", {}),
-    "communication": ("/communication", {}),
-    "advice": ("/advice", {}),
-    "diff": ("/diff", {}),
-    "query": ("/query", {"sql": QUERY}),
-    "export": ("/export", {}),
-}
+    **{
+        name: (f"/{name}", PARAMETERS.get(name, {}))
+        for name in (
+            "workspace", "overview", "timeline", "hierarchy", "regions", "source", "operators", "roofline",
+            "memory", "tensors", "communication", "advice", "diff", "query", "export",
+        )
+    },
+}  # fmt: skip
 UNFINISHED = ".state.loading, .dash-graph:not(:has(.main-svg)), [data-table]:not(:has(table))"
 IS_DRAWN = """() =>
     [...(window.neuronTimelines?.values() ?? [])].every((timeline) => timeline.statistics().isSharp)

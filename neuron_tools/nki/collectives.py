@@ -212,32 +212,45 @@ def all_to_all(
     _meet("all_to_all", CollectiveKind.ALL_TO_ALL, group, list(zip(srcs, dsts)), combine)
 
 
-def all_gather_v_prepare(
+def all_to_all_v(
     srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
     recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
     name: str | None = None,
-) -> NkiInstruction:  # fmt: skip
-    """Begin an `all_gather_v` of these arguments, which `all_gather_v_trigger` completes."""
-    return _prepare(all_gather_v, srcs, dsts, replica_group, metadata_tensor, has_rdispls)
+) -> None:  # fmt: skip
+    """A chunk of its own for every other rank, of any size; tensors count as flat lists of elements.
+
+    Args:
+        srcs: One tensor, of which the chunk of each rank of the group is sent to it.
+        dsts: One tensor; chunks land as in `all_gather_v`.
+        replica_group: Who takes part.
+        metadata_tensor: As in `all_gather_v`, with a column of counts and displacements per destination.
+        recv_counts_known: Whether the third row is filled.
+        has_rdispls: Whether the fourth row is filled.
+    """
+    _scatter("all_to_all_v", CollectiveKind.ALL_TO_ALL, srcs, dsts, replica_group, metadata_tensor,
+             has_rdispls, lambda sent, me: (sent[0, me], sent[1, me]))  # fmt: skip
 
 
-def all_gather_v_trigger(prepare_instr: NkiInstruction, name: str | None = None) -> NkiInstruction:
-    """Complete the `all_gather_v` that was begun; it reads its sources and writes its destinations now."""
-    return _trigger(all_gather_v, prepare_instr)
+def _in_two_parts(
+    call: Callable[..., None],
+) -> tuple[Callable[..., NkiInstruction], Callable[..., NkiInstruction]]:
+    """The functions that begin and complete a collective, which reads and writes when it is completed."""
+    name = call.__name__
 
+    def prepare(
+        srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+        recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
+        name: str | None = None,
+    ) -> NkiInstruction:  # fmt: skip
+        return _prepare(call, srcs, dsts, replica_group, metadata_tensor, has_rdispls)
 
-def all_to_all_v_prepare(
-    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
-    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
-    name: str | None = None,
-) -> NkiInstruction:  # fmt: skip
-    """Begin an `all_to_all_v` of these arguments, which `all_to_all_v_trigger` completes."""
-    return _prepare(all_to_all_v, srcs, dsts, replica_group, metadata_tensor, has_rdispls)
+    def trigger(prepare_instr: NkiInstruction, name: str | None = None) -> NkiInstruction:
+        return _trigger(call, prepare_instr)
 
-
-def all_to_all_v_trigger(prepare_instr: NkiInstruction, name: str | None = None) -> NkiInstruction:
-    """Complete the `all_to_all_v` that was begun; it reads its sources and writes its destinations now."""
-    return _trigger(all_to_all_v, prepare_instr)
+    prepare.__name__, trigger.__name__ = f"{name}_prepare", f"{name}_trigger"
+    prepare.__doc__ = f"Begin `{name}` of these arguments, which `{name}_trigger` completes."
+    trigger.__doc__ = f"Complete the `{name}` that was begun: it reads and writes its tensors now."
+    return prepare, trigger
 
 
 def _prepare(
@@ -272,23 +285,8 @@ def _trigger(call: Callable[..., None], prepare_instr: NkiInstruction) -> NkiIns
     return issued()
 
 
-def all_to_all_v(
-    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
-    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
-    name: str | None = None,
-) -> None:  # fmt: skip
-    """A chunk of its own for every other rank, of any size; tensors count as flat lists of elements.
-
-    Args:
-        srcs: One tensor, of which the chunk of each rank of the group is sent to it.
-        dsts: One tensor; chunks land as in `all_gather_v`.
-        replica_group: Who takes part.
-        metadata_tensor: As in `all_gather_v`, with a column of counts and displacements per destination.
-        recv_counts_known: Whether the third row is filled.
-        has_rdispls: Whether the fourth row is filled.
-    """
-    _scatter("all_to_all_v", CollectiveKind.ALL_TO_ALL, srcs, dsts, replica_group, metadata_tensor,
-             has_rdispls, lambda sent, me: (sent[0, me], sent[1, me]))  # fmt: skip
+all_gather_v_prepare, all_gather_v_trigger = _in_two_parts(all_gather_v)
+all_to_all_v_prepare, all_to_all_v_trigger = _in_two_parts(all_to_all_v)
 
 
 def _scatter(

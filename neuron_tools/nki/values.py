@@ -35,7 +35,11 @@ def exact(view: NkiTensor) -> Array:
 
 
 def column(operand: Any, partitions: int, rank: int) -> Any:
-    """A scalar operand: a number as fp32, or one value per partition shaped to broadcast along `rank`."""
+    """A scalar operand: a number as fp32, or one value per partition shaped to broadcast along `rank`.
+
+    Raises:
+        NkiValidationError: It is neither.
+    """
     if isinstance(operand, (int, float, np.number)):
         return np.float32(operand)
     if isinstance(operand, VirtualRegister):

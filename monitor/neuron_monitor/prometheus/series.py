@@ -21,53 +21,45 @@ from neuron_monitor.report.memory import DEVICE_CATEGORIES, host_categories, log
 from neuron_monitor.report.spelling import keys_of
 from neuron_monitor.report.system_groups import REPORTED_ECC, neuron_hardware_info
 
-_NAMES: dict[str, tuple[Kind, str]] = {
-    "execution_errors_total": ("counter", "Executions that failed, by kind of error."),
-    "execution_errors_created": ("gauge", "When the counter of failed executions began."),
-    "execution_status_total": ("counter", "Executions by how they ended."),
-    "execution_status_created": ("gauge", "When the counter of executions began."),
-    "execution_latency_seconds": ("gauge", "Latency of executions as the runtime sees it, of the last 10 s."),
-    "neuron_runtime_memory_used_bytes": ("gauge", "Memory that a process holds on the host and on devices."),
-    "neuron_runtime_vcpu_usage_ratio": ("gauge", "A process's share of the host's processors."),
-    "neuroncore_utilization_ratio": ("gauge", "Share of time in which a NeuronCore executed something."),
+SERIES: dict[str, str] = {
+    "execution_errors_total": "Executions that failed, by kind of error.",
+    "execution_errors_created": "When the counter of failed executions began.",
+    "execution_status_total": "Executions by how they ended.",
+    "execution_status_created": "When the counter of executions began.",
+    "execution_latency_seconds": "Latency of executions as the runtime sees it, of the last 10 s.",
+    "neuron_runtime_memory_used_bytes": "Memory that a process holds on the host and on devices.",
+    "neuron_runtime_vcpu_usage_ratio": "A process's share of the host's processors.",
+    "neuroncore_utilization_ratio": "Share of time in which a NeuronCore executed something.",
     **{
-        f"neuroncore_memory_usage_{name}": (
-            "gauge",
-            f"Device memory of a NeuronCore held for {name}, in bytes.",
-        )
+        f"neuroncore_memory_usage_{name}": f"Device memory of a NeuronCore held for {name}, in bytes."
         for name in DEVICE_CATEGORIES
     },
-    "hardware_ecc_events_total": ("counter", "Bit errors, corrected and not, by memory."),
-    "hardware_ecc_events_created": ("gauge", "When the counter of bit errors began."),
-    "system_memory_total_bytes": ("gauge", "Memory of the host."),
-    "system_memory_used_bytes": ("gauge", "Memory of the host in use."),
-    "system_swap_total_bytes": ("gauge", "Swap of the host."),
-    "system_swap_used_bytes": ("gauge", "Swap of the host in use."),
-    "system_vcpu_count": ("gauge", "Processors of the host."),
-    "system_vcpu_usage_ratio": ("gauge", "Share of the host's processor time."),
-    "instance_info": ("gauge", "The instance, as labels."),
-    "neuron_hardware_info": ("gauge", "The devices of the instance, as labels."),
-    "neuroncore_flops_per_second": ("gauge", "Floating-point operations of the Tensor engine in a second."),
-    "neuron_execution_device_latency_seconds": (
-        "gauge",
-        "Time of executions on the device, of the last 10 s.",
-    ),
-    "neuroncore_engine_utilization_ratio": ("gauge", "Share of time in which an engine executed something."),
-    "neuroncore_traffic_bytes_total": ("counter", "Bytes moved by or for a NeuronCore, by kind."),
-    "neuroncore_throttled_ratio": ("gauge", "Share of time in which the Tensor engine ran slowed down."),
-    "neuroncore_allocated": ("gauge", "Processes that use a physical NeuronCore."),
-    "neuroncore_allocated_idle_seconds": ("gauge", "How long an allocated physical NeuronCore did nothing."),
-    "neuron_device_memory_total_bytes": ("gauge", "Memory of a device."),
-    "neuron_device_memory_used_bytes": ("gauge", "Memory of a device in use."),
-    "neuron_device_power_ratio": (
-        "gauge",
-        "Power of a device in its last minute, as a share of the largest.",
-    ),
-    "neuron_process_info": ("gauge", "A process that uses devices, as labels."),
-    "neuron_process_neuroncore": ("gauge", "A NeuronCore that a process uses."),
-    "neuron_monitor_unreadable_nodes": ("gauge", "Nodes of the driver's tree that could not be read."),
-    "neuron_monitor_sample_seconds": ("gauge", "How long the last sample took to take."),
+    "hardware_ecc_events_total": "Bit errors, corrected and not, by memory.",
+    "hardware_ecc_events_created": "When the counter of bit errors began.",
+    "system_memory_total_bytes": "Memory of the host.",
+    "system_memory_used_bytes": "Memory of the host in use.",
+    "system_swap_total_bytes": "Swap of the host.",
+    "system_swap_used_bytes": "Swap of the host in use.",
+    "system_vcpu_count": "Processors of the host.",
+    "system_vcpu_usage_ratio": "Share of the host's processor time.",
+    "instance_info": "The instance, as labels.",
+    "neuron_hardware_info": "The devices of the instance, as labels.",
+    "neuroncore_flops_per_second": "Floating-point operations of the Tensor engine in a second.",
+    "neuron_execution_device_latency_seconds": "Time of executions on the device, of the last 10 s.",
+    "neuroncore_engine_utilization_ratio": "Share of time in which an engine executed something.",
+    "neuroncore_traffic_bytes_total": "Bytes moved by or for a NeuronCore, by kind.",
+    "neuroncore_throttled_ratio": "Share of time in which the Tensor engine ran slowed down.",
+    "neuroncore_allocated": "Processes that use a physical NeuronCore.",
+    "neuroncore_allocated_idle_seconds": "How long an allocated physical NeuronCore did nothing.",
+    "neuron_device_memory_total_bytes": "Memory of a device.",
+    "neuron_device_memory_used_bytes": "Memory of a device in use.",
+    "neuron_device_power_ratio": "Power of a device in its last minute, as a share of the largest.",
+    "neuron_process_info": "A process that uses devices, as labels.",
+    "neuron_process_neuroncore": "A NeuronCore that a process uses.",
+    "neuron_monitor_unreadable_nodes": "Nodes of the driver's tree that could not be read.",
+    "neuron_monitor_sample_seconds": "How long the last sample took to take.",
 }
+"""Each series and its help text; those that count end in `_total`, as OpenMetrics has it."""
 _TAKES_MAXIMUM = frozenset(
     {
         "execution_latency_seconds",
@@ -82,6 +74,11 @@ _TAKES_MAXIMUM = frozenset(
     }
 )
 _POWER_STATISTICS = ("min", "max", "avg")
+
+
+def kind_of(name: str) -> Kind:
+    """Whether a series counts."""
+    return "counter" if name.endswith("_total") else "gauge"
 
 
 @dataclass(slots=True)
@@ -99,7 +96,7 @@ class SeriesMaker:
     def make(self, view: View, pods: Mapping[int, Pod], sample_seconds: float) -> list[Family]:
         """All families of a view, in a fixed order."""
         self.families = {
-            name: Family(name, kind, text, name in _TAKES_MAXIMUM) for name, (kind, text) in _NAMES.items()
+            name: Family(name, kind_of(name), text, name in _TAKES_MAXIMUM) for name, text in SERIES.items()
         }
         facts = view.sample.instance
         self.labels = Labels(

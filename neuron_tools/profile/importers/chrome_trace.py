@@ -173,7 +173,7 @@ class ChromeReader:
         inside = rows.objects("args", self._argument_keys)
         columns = self._span_columns(rows, inside, lane, time_ns)
         columns["end_ts"] = pa.array(np.minimum(time_ns + duration, LARGEST_TIME))
-        self._dialect.add_instants(rows, inside, phase, time_ns, self._layout, self._recording)
+        self._dialect.add_instants(rows, inside, time_ns, self._layout, self._recording)
         self._stage(pa.table(columns))
 
     def _add_pairs(self, rows: JsonRows, is_begin: Bools, time_ns: Ints, lane: Ints) -> None:

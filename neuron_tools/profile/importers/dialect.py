@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.recording import Recording
@@ -36,7 +33,6 @@ class Dialect:
         self,
         rows: JsonRows,
         arguments: JsonRows,
-        phase: npt.NDArray[np.uint8],
         time_ns: Ints,
         layout: CounterTracks,
         recording: Recording,

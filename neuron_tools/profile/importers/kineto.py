@@ -12,7 +12,6 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -91,7 +90,6 @@ class KinetoDialect(Dialect):
         self,
         rows: JsonRows,
         arguments: JsonRows,
-        phase: npt.NDArray[np.uint8],
         time_ns: Ints,
         layout: CounterTracks,
         recording: Recording,

@@ -39,30 +39,27 @@ DEFAULT_TARGET = "trn2"
     default=None,
     help=f"Generation or instance to simulate.  [default: {DEFAULT_TARGET}, or what FILE.neff is for]",
 )
-@click.option(
-    "--lnc",
-    type=click.Choice(["1", "2"]),
+@choice_option(
+    "--lnc", choices=["1", "2"],
     help="Physical cores of a logical NeuronCore, which share its work.  "
     "[default: $NEURON_LOGICAL_NC_CONFIG, or 2 where the generation has it]",
-)
+)  # fmt: skip
 @choice_option(
     "--host-clock",
     choices=["measured", "fixed"],
     default="measured",
     help="How host time is counted; fixed makes captures reproducible.",
 )
-@click.option(
-    "--eager-fusion",
-    type=click.Choice(["auto", "on", "off"]),
+@choice_option(
+    "--eager-fusion", choices=["auto", "on", "off"],
     help="Which eager operations run as one execution: auto, those that wait while the device is busy; on, "
     "also those for which it is free; off, none.  [default: $NEURON_TOOLS_EAGER_FUSION, or off]",
-)
-@click.option(
-    "--schedule",
-    type=click.Choice(["compiled", "written"]),
+)  # fmt: skip
+@choice_option(
+    "--schedule", choices=["compiled", "written"],
     help="How NKI kernels run: compiled, as neuronx-cc would change them; written, in their own order with "
     "their own transfers.  [default: $NEURON_TOOLS_SCHEDULE, or compiled]",
-)
+)  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
 )
@@ -89,12 +86,11 @@ DEFAULT_TARGET = "trn2"
     default="computed",
     help="skip: shapes, memory and time alone. Device memory takes none of this machine's, and reads as 0.",
 )
-@click.option(
-    "--detail",
-    type=click.Choice(["instructions", "operations"]),
+@choice_option(
+    "--detail", choices=["instructions", "operations"],
     help="operations: leave out the tables of instructions and transfers, which are most of a large job's "
     "profile.  [default: operations with --values skip, else instructions]",
-)
+)  # fmt: skip
 @click.option(
     "--host-samples/--no-host-samples",
     default=True,

@@ -8,6 +8,9 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.fix.proposal import Edit, Request
+
 Change = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"]
 Node = TypeVar("Node", bound=cst.CSTNode)
 LOOPS = (cst.For, cst.While)
@@ -101,6 +104,19 @@ class Source:
     def edited(self, changes: Mapping[cst.CSTNode, Change]) -> str:
         """The text with nodes replaced."""
         return str(self.module.visit(_Changes(changes)).code)
+
+
+def of_statement(
+    edit: Callable[[Source, cst.SimpleStatementLine, Finding], Edit | None],
+) -> Callable[[Request], Edit | None]:
+    """The editor that changes the finding's statement; it derives nothing where others stand on its line."""
+
+    def of_request(request: Request) -> Edit | None:
+        source = Source(request.text)
+        line = source.lone_statement_at(request.finding.place.line)
+        return None if line is None else edit(source, line, request.finding)
+
+    return of_request
 
 
 class _Changes(cst.CSTTransformer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -15,39 +16,17 @@ import torch._decomp
 from torch._decomp import get_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from neuron_tools.frontends.torch_lowering.decompositions import (
-    alignment,
-    attention,
-    collectives,
-    compaction,
-    complex_numbers,
-    convolution,
-    embedding_bag,
-    encoder_layer,
-    filling,
-    fourier,
-    gradients,
-    grouped,
-    indexing,
-    linear_algebra,
-    normalization,
-    pooling,
-    products,
-    random_numbers,
-    recurrent,
-    resampling,
-    scatter,
-    selection,
-)
 from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, REFUSED, REPLACED
 
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
-FAMILIES = (
-    alignment, attention, collectives, compaction, complex_numbers, convolution, embedding_bag, encoder_layer,
-    filling, fourier, gradients, grouped, indexing, linear_algebra, normalization, pooling, products,
-    random_numbers, recurrent, resampling, scatter, selection,
-)  # fmt: skip
+for _family in (
+    "alignment", "attention", "collectives", "compaction", "complex_numbers", "convolution", "embedding_bag",
+    "encoder_layer", "filling", "fourier", "gradients", "grouped", "indexing", "linear_algebra",
+    "normalization", "pooling", "products", "random_numbers", "recurrent", "resampling", "scatter",
+    "selection",
+):  # fmt: skip
+    import_module(f"{__package__}.{_family}")
 
 # Single activation functions of the Scalar engine: never spelled out.
 _KEPT = (

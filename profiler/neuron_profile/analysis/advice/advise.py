@@ -27,7 +27,7 @@ _LAUNCHES = (
     "frozen_gradients",
     "missing_jit",
 )
-_FILES = (
+_NAMES = (
     "host_synchronisation",
     *_LAUNCHES,
     "growing_caches",
@@ -57,11 +57,19 @@ _FILES = (
     "serial_collectives",
     "device_traces",
 )
-"""Files of `rules/`."""
+"""In the order in which findings are looked for."""
+_DONE_AGAIN = ("repeated_copies", "layout_copies", "recomputation", "unused_outputs")
+
+
+def _place(name: str) -> str:
+    """A rule is `find` of the file of its name in `rules/`, but those of one thought share a file."""
+    return f"done_again:{name}" if name in _DONE_AGAIN else f"{name}:find"
+
+
 RULES = Door(
     "neuron_profile.rules",
     "advice rule",
-    tuple((name, f"neuron_profile.analysis.advice.rules.{name}:find") for name in _FILES),
+    tuple((name, f"neuron_profile.analysis.advice.rules.{_place(name)}") for name in _NAMES),
 )
 """Each a `Rule`: it looks at a profile and yields findings."""
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import libcst as cst
 
-from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, keyword, replaced_by, statement, with_argument
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.fix.proposal import Edit
+from neuron_profile.fix.source import (
+    Source,
+    dotted,
+    keyword,
+    of_statement,
+    replaced_by,
+    statement,
+    with_argument,
+)
 
 TITLE = "Update all parameters together"
 
 
-def edit(request: Request) -> Edit | None:
+@of_statement
+def edit(source: Source, line: cst.SimpleStatementLine, finding: Finding) -> Edit | None:
     """Gives the optimizer `foreach=True`, or makes one call of a loop of `p -= rate * p.grad`."""
-    source = Source(request.text)
-    line = source.lone_statement_at(request.finding.place.line)
-    if line is None:
-        return None
     return _switched(source, line.body[0]) or _without_loop(source, line)
 
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.fix.edits.kernel_text import Loop, destination, is_call, kernel_loop, makes_tile
-from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Change, Source, dotted, removed, replaced_by
+from neuron_profile.fix.proposal import Edit
+from neuron_profile.fix.source import Change, Source, dotted, of_statement, removed, replaced_by
 
 TITLE = "Give each iteration a tile of its own"
 
 
-def edit(request: Request) -> Edit | None:
+@of_statement
+def edit(source: Source, line: cst.SimpleStatementLine, finding: Finding) -> Edit | None:
     """Moves the tile that the line loads from before the loop to the beginning of its body."""
-    source = Source(request.text)
-    line = source.lone_statement_at(request.finding.place.line)
-    if line is None or not is_call(line, "dma_copy"):
+    if not is_call(line, "dma_copy"):
         return None
     loop, name = kernel_loop(source, line), destination(next(source.nodes(cst.Call, line)))
     function = source.scope(line)

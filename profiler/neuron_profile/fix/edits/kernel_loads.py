@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import libcst as cst
 
+from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.fix.edits.kernel_text import Loop, is_call, kernel_loop, makes_tile, writes
-from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, keyword, preceded_by, removed
+from neuron_profile.fix.proposal import Edit
+from neuron_profile.fix.source import Source, dotted, keyword, of_statement, preceded_by, removed
 
 TITLE = "Load it once, before the loop"
 
 
-def edit(request: Request) -> Edit | None:
+@of_statement
+def edit(source: Source, line: cst.SimpleStatementLine, finding: Finding) -> Edit | None:
     """Moves the copy, and the tile that it fills, before the outermost loop that changes neither."""
-    source = Source(request.text)
-    line = source.lone_statement_at(request.finding.place.line)
-    if line is None or not is_call(line, "dma_copy"):
+    if not is_call(line, "dma_copy"):
         return None
     call = next(source.nodes(cst.Call, line))
     target, moved_from = keyword(call, ("dst",)), keyword(call, ("src",))

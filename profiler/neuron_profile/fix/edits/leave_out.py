@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import libcst as cst
 
-from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, removed, replaced_by
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.fix.proposal import Edit
+from neuron_profile.fix.source import Source, of_statement, removed, replaced_by
 
 TITLE = "Leave out what nobody reads"
 
 
-def edit(request: Request) -> Edit | None:
+@of_statement
+def edit(source: Source, line: cst.SimpleStatementLine, finding: Finding) -> Edit | None:
     """Takes the statement out, where others stand beside it; a name that is handed on stands for nothing."""
-    source = Source(request.text)
-    line = source.lone_statement_at(request.finding.place.line)
-    if line is None:
-        return None
     handed_on = _handed_on(source, line)
     if handed_on is not None:
         nothing = handed_on.with_changes(value=cst.Name("None"))

@@ -2,7 +2,7 @@ import json
 import re
 from pathlib import Path
 
-from neuron_monitor.prometheus.series import _NAMES
+from neuron_monitor.prometheus.series import SERIES, kind_of
 from neuron_monitor.report.config import KUBERNETES_GROUP, RUNTIME_GROUPS, SYSTEM_GROUPS, parse_configuration
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -10,7 +10,7 @@ DOCS = Path(__file__).parents[4] / "docs"
 
 def test_every_series_is_documented_with_its_type():
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", (DOCS / "monitor-metrics.md").read_text(), re.MULTILINE)
-    assert dict(rows) == {name: kind for name, (kind, _) in _NAMES.items()}
+    assert dict(rows) == {name: kind_of(name) for name in SERIES}
 
 
 def test_every_group_is_documented():
