@@ -21,7 +21,7 @@ from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space, images_on_partitions
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
-from neuron_tools.compiler.codegen.residency import may_stay, note_uses, settle
+from neuron_tools.compiler.codegen.residency import make_room, may_stay, note_uses, settle
 from neuron_tools.compiler.codegen.row_parts import RowParts
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
@@ -35,6 +35,7 @@ from neuron_tools.compiler.codegen.turned_moments import (
     turned_load,
 )
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Opcode
@@ -43,6 +44,8 @@ LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 FEW_TILES = 2
 """With no more tiles than this the engines work one after the other: each instruction should end soon."""
+SHORT_CHUNK = 512
+"""Elements of a row; shorter pieces are no longer worth what leaving other results in SBUF saves."""
 SHORTEST_CHUNK = 32
 """Columns of the smallest tile. It is used even where it does not fit: others have to make room."""
 LEAST_ROWS_TOGETHER = 2
@@ -89,9 +92,30 @@ def generate_loop(context: Context, group: Group) -> None:
     for tiled in choices:
         body = _Body(context, group, selection, tiled, hlo)
         body.build()
+        while not body.fits() and _needs_room(tiled) and _make_room_beside(context, group):
+            body = _Body(context, group, selection, tiled, hlo)
+            body.build()
         if body.fits() or tiled is choices[-1]:
             _with_kept_tiles(body, context, group, selection, hlo).emit()
             return
+
+
+def _needs_room(tiled: Space) -> bool:
+    """Whether smaller tiles cost more than reloading what others left in SBUF.
+
+    Whole rows are loaded once for all passes over them; short pieces of rows are slow to move.
+    """
+    if tiled.chunk < tiled.columns:
+        return tiled.chunk < 2 * SHORT_CHUNK
+    is_short = tiled.columns < 2 * SHORT_CHUNK and tiled.rows_per_partition <= LEAST_ROWS_TOGETHER
+    return is_short or (tiled.levels > 1 and tiled.rows_per_partition == 1)
+
+
+def _make_room_beside(context: Context, group: Group) -> bool:
+    """Spill what stays in SBUF and this group does not read, then the rest; whether there was anything."""
+    views = context.plan.views
+    read = {value for operation in group.operations for value in operands_of(operation)}
+    return make_room(context, {views.of(value).root for value in read}) or make_room(context)
 
 
 def _with_kept_tiles(

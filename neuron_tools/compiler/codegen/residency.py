@@ -9,7 +9,7 @@ is spilled: saved to HBM, and reloaded by whoever still reads it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -270,9 +270,9 @@ def release_read(context: Context, position: int) -> None:
         release(context, value)
 
 
-def make_room(context: Context) -> bool:
-    """Spill everything that stays; whether there was anything."""
-    values = list(context.residency.residents)
+def make_room(context: Context, kept: Collection[int] = ()) -> bool:
+    """Spill everything that stays, except some values; whether there was anything."""
+    values = [value for value in context.residency.residents if value not in kept]
     for value in values:
         spill(context, context.residency.residents[value])
         release(context, value)

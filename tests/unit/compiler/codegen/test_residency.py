@@ -114,6 +114,27 @@ def test_a_result_that_has_to_make_room_is_saved_and_reloaded(crowded):
     assert tile_races(program) == 0
 
 
+def test_a_loop_without_room_for_whole_rows_makes_room_before_it_cuts_them_up(monkeypatch):
+    plain, free, largest, held = Allocator.allocate, Allocator.release, Allocator.largest, [0]
+
+    def allocate(self, size, *, at_end=False):
+        held[0] += at_end
+        return plain(self, size, at_end=at_end)
+
+    def release(self, block, tokens):
+        held[0] = 0 if block.address + block.size == self.capacity else held[0]
+        free(self, block, tokens)
+
+    monkeypatch.setattr(Allocator, "allocate", allocate)
+    monkeypatch.setattr(Allocator, "release", release)
+    monkeypatch.setattr(Allocator, "largest", lambda self: min(largest(self), 2048 if held[0] else 1 << 30))
+    program = compiled(product_and_softmax())
+    reloads = program.dmas[program.dmas["purpose"] == Purpose.SPILL_RELOAD]
+    assert reloads["bytes"].sum() == 2 * ROWS * WIDTH
+    assert (reloads["descriptor_bytes"] == 2 * WIDTH).all()
+    assert tile_races(program) == 0
+
+
 def test_moved_bytes_are_those_of_inputs_and_results_alone():
     program = compiled(product_and_softmax())
     assert moved(program, Memory.SBUF, Memory.HBM) == 2 * ROWS * WIDTH
