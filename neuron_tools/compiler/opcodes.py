@@ -58,7 +58,8 @@ POOLING_SIZES = ("kernel", "stride", "padding", "dilation")
 ATTENTION_GRADIENT = "attention_gradient"
 """The backward of attention: gradients of queries, keys and values. Attributes: `operands`, the place of each
 of `ATTENTION_OPERANDS` among the operands, -1 for none; `is_causal`; `dropout`, the probability of a
-weight to be lost, drawn again from the seed of the forward pass; `parts`, which gradients results are."""
+weight to be lost, drawn again from the seed of the forward pass; `parts`, which gradients results are;
+`by_tokens`, those of them that have a token's heads side by side."""
 ATTENTION_OPERANDS = ("gradient", "query", "key", "value", "output", "logarithms", "bias")
 
 EXCHANGE = "core_exchange"

@@ -19,7 +19,7 @@ import numpy as np
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.attention_tiles import first_seen, heads_together
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
@@ -28,6 +28,8 @@ from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
+RESULT_SHARE = 16
+"""A gradient's tiles take at most one part in so many of a partition while they wait for further heads."""
 _TURNED, _SCORED, _WEIGHTED, _SUMMED = range(1, 5)
 """Stages: operands are turned, multiplied, made weights and gradients of scores, multiplied again."""
 
@@ -88,6 +90,7 @@ class _AttentionGradient:
         self._heads = query.shape[1]
         sizes = (query.shape[-2], key.shape[-2])
         is_causal = bool(operation.attributes["is_causal"])
+        self._by_tokens = operation.attributes.get("by_tokens", ())
         self._loses = bool(operation.attributes["dropout"])
         self._at = _Tiles.of(heads, heads // key_heads, sizes, self._size, is_causal=is_causal)
         self._query_tiles, self._key_tiles = (-(-size // self._size) for size in sizes)
@@ -340,14 +343,15 @@ class _AttentionGradient:
         return [self._result(0, held, at.queries, at.rows, depth, at.last_keys)]
 
     def _copy(
-        self, source: Slot, target: Slot, partitions: Any, elements: Any, stage: int, active: Bools | None
-    ) -> None:
+        self, source: Slot, target: Slot, partitions: Any, elements: Any, stage: int, active: Bools | None,
+        *, accumulates: bool = False,
+    ) -> None:  # fmt: skip
         """Out of PSUM, by the Scalar and the Vector engine in turn."""
         engine = (Engine.SCALAR, Engine.VECTOR)[self._copies % 2]
         self._copies += 1
         self._loop.step(
             engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=partitions,
-            elements=elements, active=active, stage=stage,
+            elements=elements, active=active, stage=stage, accumulates=accumulates,
         )  # fmt: skip
 
     def _result(
@@ -355,6 +359,8 @@ class _AttentionGradient:
     ) -> tuple[int, Any]:
         value = self._results[part]
         location = self._context.locations[value]
+        if part in self._by_tokens:
+            return value, self._stored_by_tokens(part, sums, content, rows, columns, last)
         made = self._loop.slot(
             "result", columns * self._dtype.byte_count, self._dtype, version=content, extra_buffers=1
         )
@@ -362,3 +368,20 @@ class _AttentionGradient:
         run = int(rows.max()) * columns
         transfer = location.store(self._context.store_queue(), rows * columns, run, rows)
         return value, self._loop.store(made, transfer, active=last)
+
+    def _stored_by_tokens(
+        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools
+    ) -> Step:
+        """The store of a tile's rows of several heads, which lie side by side, behind the last head's."""
+        location = self._context.locations[self._results[part]]
+        heads, tiles = location.type.shape[2], self._query_tiles if part == 0 else self._key_tiles
+        room = self._context.core.sbuf_bytes_per_partition // RESULT_SHARE
+        most = max(1, room // (tiles * columns * self._dtype.byte_count))
+        together = next(count for count in range(min(most, heads), 0, -1) if heads % count == 0)
+        head, tile = np.divmod(content, tiles)
+        made = self._slot("result", columns * together, self._dtype, head // together * tiles + tile)
+        self._copy(sums, made, rows, columns, _SUMMED, last, accumulates=together > 1)
+        size = rows * columns * together
+        transfer = location.store(self._context.store_queue(), size, columns * together, rows)
+        transfer.strided = together < heads
+        return self._loop.store(made, transfer, active=last & (head % together == together - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from neuron_tools.compiler.further_passes import FURTHER_PASSES
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.absorb_into_attention import absorb_into_attention
 from neuron_tools.compiler.passes.absorb_into_convolutions import absorb_into_convolutions
 from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
@@ -38,6 +39,7 @@ PASSES = (
     recognise_rows,
     simplify_algebra,
     absorb_into_convolutions,  # first: what a convolution can write turned needs no transpose to sink
+    absorb_into_attention,
     sink_transposes,
     simplify,  # transposes that now follow one another become one
     turn_reductions,

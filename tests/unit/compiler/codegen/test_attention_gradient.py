@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_logical, compile_module
+from neuron_tools.compiler.hlo import Operation, Value
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
 from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
+from neuron_tools.simulator.check import check
+from tests.unit.compiler.modules import tile_races
 from tests.unit.frontends.signatures import describe_call
 
 TARGET = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
@@ -147,3 +152,38 @@ def test_heads_wider_than_the_tensor_engine_are_spelled_out():
     graph = module(depth=256)
     assert ATTENTION_GRADIENT not in [operation.opcode for operation in graph.operations]
     assert not graph.warnings
+
+
+def with_tokens_first(graph):
+    """The module with its gradients turned, as projections read them."""
+    values, operations, results = list(graph.values), list(graph.operations), []
+    for result in graph.results:
+        type_ = values[result].type
+        shape = tuple(type_.shape[axis] for axis in (0, 2, 1, 3))
+        results.append(len(values))
+        values.append(Value(len(values), replace(type_, shape=shape)))
+        operations.append(Operation("transpose", (result,), (results[-1],), {"permutation": (0, 2, 1, 3)}))
+    return replace(graph, values=tuple(values), operations=tuple(operations), results=tuple(results))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "options", [{}, {"causal": True, "rows": 640}, {"heads": 6, "key_heads": 2}, {"rows": 200, "columns": 72}]
+)
+def test_gradients_that_projections_read_leave_with_heads_side_by_side(options, dtype):
+    graph = module(**options, dtype=dtype)
+    turned = compile_module(with_tokens_first(graph), TRN1)
+    assert [operation.opcode for operation in turned.hlo] == [ATTENTION_GRADIENT]
+    assert moved_bytes(turned) == moved_bytes(compile_module(graph, TRN1))
+    stores = turned.dmas[turned.dmas["destination_memory"] == Memory.HBM]
+    heads = options.get("key_heads", options.get("heads", 4))
+    assert stores["descriptor_bytes"].min() >= heads * 64 * dtype.itemsize
+    assert tile_races(turned, TRN1) == 0
+    check(turned, TRN1)
+
+
+def test_long_sequences_have_room_for_what_waits_for_further_heads():
+    graph = module(heads=8, rows=4096, dtype=torch.float32, causal=True)
+    program = compile_module(with_tokens_first(graph), TRN1)
+    assert [operation.opcode for operation in program.hlo] == [ATTENTION_GRADIENT]
+    check(program, TRN1)
