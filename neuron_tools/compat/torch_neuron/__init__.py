@@ -13,7 +13,7 @@ from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
 from neuron_tools.frontends.torch_trace.analysis import analyze
 from neuron_tools.frontends.torch_trace.batches import DataParallel
-from neuron_tools.frontends.torch_trace.segments import SegmentRules
+from neuron_tools.frontends.torch_trace.segments import SegmentRules, TracedOperation
 
 __all__ = ["DataParallel", "analyze_model", "trace"]
 
@@ -33,7 +33,7 @@ def trace(
     fallback: bool = True,
     op_whitelist: Collection[str] | None = None,
     minimum_segment_size: int = 2,
-    subgraph_builder_function: Callable[[Any], bool] | None = None,
+    subgraph_builder_function: Callable[[TracedOperation], bool] | None = None,
     allow_no_ops_on_neuron: bool = False,
     compiler_workdir: str | None = None,
     compiler_args: str | Sequence[str] | None = None,
@@ -47,7 +47,8 @@ def trace(
         fallback: Leave unsupported operators to the CPU; False compiles everything.
         op_whitelist: If given, only these operators run on the device.
         minimum_segment_size: Operations below which a piece is left to the CPU.
-        subgraph_builder_function: Accepted for compatibility; pieces are as large as they can be.
+        subgraph_builder_function: Called with each operation; where it returns False the operation runs on
+            the CPU. `name` is the names of the classes of the modules around it, `type_string` its operator.
         allow_no_ops_on_neuron: Where nothing can run on the device, return a module that runs on the CPU.
         compiler_workdir: Folder that gets the compiled archives.
         compiler_args: Options of the compiler; those of `NEURON_CC_FLAGS` stand before them.
@@ -66,6 +67,7 @@ def trace(
         host_operators=HOST_OPERATORS if fallback else (),
         device_operators=tuple(op_whitelist or ()),
         smallest=minimum_segment_size if fallback else 1,
+        chooses=subgraph_builder_function,
     )
     folder = Path(compiler_workdir) if compiler_workdir else None
     options = torch_trace.TraceOptions(

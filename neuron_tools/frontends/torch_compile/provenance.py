@@ -77,6 +77,11 @@ def frames(stack_trace: str) -> tuple[Frame, ...]:
     return tuple(frame for frame in reversed(found) if not frame.file.startswith(_NOT_THE_USERS))
 
 
+def module_classes(node: fx.Node) -> tuple[str, ...]:
+    """Names of the classes of the modules that a node belongs to, the model's first."""
+    return tuple(_class_name(module_class) for _, module_class in _module_stack(_origin(node)))
+
+
 def _module(node: fx.Node, root: ModuleRoot) -> tuple[str, str]:
     """Path and class of the module a node belongs to."""
     modules = _module_stack(node) or _module_stack_of_sum(node)

@@ -13,9 +13,23 @@ from torch import fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupport
 
+from neuron_tools.frontends.torch_compile.provenance import module_classes
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
 
 SEGMENT_PREFIX = "segment_"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedOperation:
+    """What a program that chooses operations sees of each, under the names of AWS's package.
+
+    Attributes:
+        name: Names of the classes of the modules that it belongs to, the model's first.
+        type_string: The operator ("aten::relu").
+    """
+
+    name: tuple[str, ...]
+    type_string: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,7 @@ class SegmentRules:
         device_operators: If not empty, only these may run on the device.
         smallest: Operations below which a segment is not worth the way to the device.
         most: How many segments there may be; None means any number.
+        chooses: Whether an operation may run on the device; all may by default.
     """
 
     whole: bool = False
@@ -35,6 +50,7 @@ class SegmentRules:
     device_operators: Collection[str] = ()
     smallest: int = 1
     most: int | None = None
+    chooses: Callable[[TracedOperation], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +104,8 @@ def _may_run(node: fx.Node, lowers: Callable[[fx.Node], bool], rules: SegmentRul
         return False
     name = operator_name(node.target)
     if name in rules.host_operators or (rules.device_operators and name not in rules.device_operators):
+        return False
+    if rules.chooses is not None and not rules.chooses(TracedOperation(module_classes(node), name)):
         return False
     return rules.whole or lowers(node)
 

@@ -50,6 +50,38 @@ def test_without_fallback_the_older_one_compiles_everything(packages):
     assert "aten::embedding" not in kinds(packages[0].trace(network(), TOKENS, fallback=False))
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) + 1
+
+
+@pytest.mark.parametrize(
+    ("chooses", "on_cpu"),
+    [
+        (lambda node: "Scaled" in node.name, {"aten::mul"}),
+        (lambda node: "Scaled" not in node.name or node.type_string != "aten::relu", {"aten::relu"}),
+        (lambda node: True, set()),
+    ],
+)
+def test_a_program_chooses_what_runs_on_the_device_by_module_and_operator(packages, chooses, on_cpu):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Scaled()
+
+        def forward(self, x):
+            return self.layer(x) * 100
+
+    model, x = Model().eval(), torch.ones(2, 4)
+    script = packages[0].trace(model, x, subgraph_builder_function=chooses, minimum_segment_size=1)
+    assert {kind for kind in kinds(script) if kind.startswith("aten::")} == on_cpu
+    torch.testing.assert_close(script(x), model(x).detach())
+
+
 def test_a_model_without_device_operations_is_refused_unless_allowed(packages):
     table = nn.Embedding(8, 4)
     with pytest.raises(NeuronToolsError, match="No operation of Embedding"):
