@@ -11,7 +11,7 @@ import torch
 
 from neuron_tools.frontends.torch_trace.analysis import analyze as _analyze
 from neuron_tools.frontends.torch_trace.batches import BatchedModel, DataParallel
-from neuron_tools.frontends.torch_trace.buckets import BucketedModel
+from neuron_tools.frontends.torch_trace.buckets import bucketed
 from neuron_tools.frontends.torch_trace.placement import place
 
 from .tracing import trace
@@ -50,7 +50,8 @@ class BucketModelConfig:
     """How a call's bucket is chosen.
 
     Attributes:
-        bucket_kernel: Gives the function that pads a list of tensors and numbers their bucket.
+        bucket_kernel: Gives the function that pads a list of tensors and numbers their bucket; TorchScript
+            must be able to compile it.
         bucket_kernel_constant_args: Passed to that function after the tensors.
         shared_state_buffer: Accepted for compatibility.
         shared_state_buffer_preprocessor: Likewise.
@@ -70,7 +71,7 @@ def bucket_model_trace(
     bucket_config: BucketModelConfig,
     compiler_workdir: str | None = None,
     compiler_args: str | Sequence[str] | None = None,
-) -> BucketedModel:
+) -> torch.jit.ScriptModule:
     """Trace a model once for each bucket.
 
     Args:
@@ -80,8 +81,11 @@ def bucket_model_trace(
         compiler_workdir: Folder that gets a folder for each bucket.
         compiler_args: Options of the compiler.
 
+    Returns:
+        A TorchScript module; `torch.jit.save` keeps it.
+
     Raises:
-        TraceError: The model cannot be traced.
+        TraceError: The model cannot be traced, or TorchScript cannot compile the bucket's function.
     """
     models = []
     for number, inputs in enumerate(example_inputs):
@@ -89,7 +93,7 @@ def bucket_model_trace(
         folder = str(Path(compiler_workdir) / f"bucket_{number}") if compiler_workdir else None
         models.append(trace(model, inputs, compiler_workdir=folder, compiler_args=compiler_args))
     kernel = bucket_config.bucket_kernel()
-    return BucketedModel(models, kernel, bucket_config.bucket_kernel_constant_args or ())
+    return bucketed(models, kernel, bucket_config.bucket_kernel_constant_args or ())
 
 
 def _of(given: Any, number: int) -> Any:

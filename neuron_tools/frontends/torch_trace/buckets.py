@@ -1,53 +1,109 @@
-"""One model traced for several shapes; a function pads each call's inputs to one of them."""
+"""One model traced for several shapes: a program for TorchScript pads each call's inputs to one of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.jit.frontend import FrontendError
 
 from neuron_tools.frontends.torch_trace.batches import traced_shapes
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.placement import note_loaded
+from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 
-BucketKernel = Callable[..., tuple[Sequence[torch.Tensor], torch.Tensor]]
+_library = torch.library.Library("neuron_tools", "FRAGMENT")
+_library.define("fit_bucket(Tensor[] inputs, Tensor[] padded, int bucket, str shapes) -> Tensor[]")
 
 
-class BucketedModel(torch.nn.Module):
-    """Models traced for one shape each, and what chooses among them.
+class _Buckets(torch.nn.Module):
+    """Models as `bucket_0`, ..., and what the kernel takes besides tensors as `constant_0`, ..."""
+
+    def __init__(self, models: Sequence[torch.nn.Module], constants: Sequence[Any]) -> None:
+        super().__init__()
+        for number, model in enumerate(models):
+            self.add_module(f"bucket_{number}", model)
+        for number, constant in enumerate(constants):
+            setattr(self, f"constant_{number}", constant)
+
+
+def bucketed(
+    models: Sequence[torch.nn.Module], kernel: Callable[..., Any], constants: Sequence[Any] = ()
+) -> torch.jit.ScriptModule:
+    """One TorchScript module of models that were traced for one shape each.
 
     Args:
         models: In the order in which the kernel numbers them.
-        kernel: Takes a list of tensors; returns them padded, and the number of the bucket.
+        kernel: Takes a list of tensors; returns them padded, and the number of the bucket. TorchScript must
+            be able to compile it.
         constants: Passed to the kernel after the tensors.
+
+    Returns:
+        A module that `torch.jit.save` keeps. Padding of results is the caller's business to take off.
+
+    Raises:
+        TraceError: TorchScript cannot compile the kernel.
     """
-
-    def __init__(
-        self, models: Sequence[torch.nn.Module], kernel: BucketKernel, constants: Sequence[Any] = ()
-    ) -> None:
-        super().__init__()
-        self.bucket_models = torch.nn.ModuleList(models)
-        self._kernel = kernel
-        self._constants = tuple(constants)
-        self._shapes = [traced_shapes(model) for model in models]
-        note_loaded(models)
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        """The result of the bucket's model; padding is the kernel's business to take off."""
-        padded, number = self._kernel(list(inputs), *self._constants)
-        bucket = int(number)
-        self._check(bucket, padded)
-        return self.bucket_models[bucket](*padded)
-
-    def _check(self, bucket: int, padded: Sequence[torch.Tensor]) -> None:
-        largest = max(self._shapes, key=lambda shapes: [sum(shape) for shape in shapes])
-        known = 0 <= bucket < len(self._shapes)
-        if known and [tuple(value.shape) for value in padded] == self._shapes[bucket]:
-            return
-        given = ", ".join(str(list(value.shape)) for value in padded)
-        expected = ", ".join(str(list(shape)) for shape in (self._shapes[bucket] if known else largest))
+    shapes = [traced_shapes(model) for model in models]
+    try:
+        choose_bucket = kernel if isinstance(kernel, torch.jit.ScriptFunction) else torch.jit.script(kernel)
+        script = torch.jit.script(_Buckets(models, constants))
+        script.define(_forward(len(shapes[0]), len(models), len(constants), json.dumps(shapes)))
+    except (RuntimeError, FrontendError) as error:
+        reason = next(filter(None, map(str.strip, str(error).splitlines())), "")
         raise TraceError(
-            f"Inputs of shape {given} do not fit bucket {bucket}, which takes {expected}: trace a larger "
-            "bucket, or shorten the inputs."
+            f"The bucket kernel {getattr(kernel, '__name__', kernel)} is no program for TorchScript "
+            f"({reason}): annotate its arguments, as in list[torch.Tensor], and keep to what torch.jit.script "
+            "takes."
+        ) from error
+    del choose_bucket  # `define` found it here by its name
+    note_loaded([script])
+    return script
+
+
+def _forward(input_count: int, bucket_count: int, constant_count: int, shapes: str) -> str:
+    """The method that calls the kernel, then the model of its bucket."""
+    inputs = [f"input_{number}" for number in range(input_count)]
+    constants = [f"self.constant_{number}" for number in range(constant_count)]
+    passed = ", ".join(f"padded[{number}]" for number in range(input_count))
+    lines = [
+        f"def forward(self, {', '.join(inputs)}):",
+        f"    inputs = [{', '.join(inputs)}]",
+        f"    padded, number = choose_bucket({', '.join(['inputs', *constants])})",
+        "    bucket = int(number)",
+        f"    padded = torch.ops.neuron_tools.fit_bucket(inputs, padded, bucket, {shapes!r})",
+    ]
+    for number in range(bucket_count - 1):
+        lines += [f"    if bucket == {number}:", f"        return self.bucket_{number}({passed})"]
+    return "\n".join([*lines, f"    return self.bucket_{bucket_count - 1}({passed})", ""])
+
+
+@keeps_errors
+def fit_bucket(
+    inputs: Sequence[torch.Tensor], padded: Sequence[torch.Tensor], bucket: int, shapes: str
+) -> list[torch.Tensor]:
+    """What a kernel padded, where its bucket takes it.
+
+    Args:
+        inputs: Of the call.
+        padded: The same, padded.
+        bucket: Its number.
+        shapes: Those of each bucket's inputs, as JSON.
+
+    Raises:
+        TraceError: There is no such bucket, or it takes other shapes.
+    """
+    known = json.loads(shapes)
+    given = [[*value.shape] for value in padded or inputs]
+    if not 0 <= bucket < len(known) or given != known[bucket]:
+        expected = known[bucket] if 0 <= bucket < len(known) else max(known)
+        raise TraceError(
+            f"Inputs of shape {', '.join(map(str, given))} do not fit bucket {bucket}, which takes "
+            f"{', '.join(map(str, expected))}: trace a larger bucket, or shorten the inputs."
         )
+    return [*padded]
+
+
+_library.impl("fit_bucket", fit_bucket, "CompositeExplicitAutograd")

@@ -1,5 +1,7 @@
 """What `torch_neuronx` does with traced models: batches, buckets, weights, cores, and wrong uses."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
@@ -95,21 +97,44 @@ def test_a_model_stays_on_its_core(torch_neuronx, traced, tmp_path, monkeypatch)
     torch_neuronx.move_trace_to_device(traced, 0)
 
 
-def pad_to_bucket(tensors):
-    length = tensors[0].shape[0]
-    bucket = 0 if length <= 4 else 1
-    missing = max((4, 8)[bucket] - length, 0)
-    return [nn.functional.pad(tensor, (0, 0, 0, missing)) for tensor in tensors], torch.tensor(bucket)
+def pad_to_bucket(tensors: list[torch.Tensor], lengths: list[int]):
+    length, number = tensors[0].shape[0], 0
+    while number < len(lengths) - 1 and length > lengths[number]:
+        number += 1
+    padded: list[torch.Tensor] = []
+    for tensor in tensors:
+        padded.append(torch.nn.functional.pad(tensor, (0, 0, 0, max(lengths[number] - length, 0))))
+    return padded, torch.tensor([number])
 
 
-def test_a_bucket_is_chosen_and_one_too_small_is_refused(torch_neuronx):
-    config = torch_neuronx.BucketModelConfig(lambda: pad_to_bucket)
+@pytest.fixture
+def buckets(torch_neuronx):
+    config = torch_neuronx.BucketModelConfig(lambda: pad_to_bucket, bucket_kernel_constant_args=([4, 8],))
     examples = [EXAMPLE, torch.cat([EXAMPLE, EXAMPLE])]
-    model = torch_neuronx.bucket_model_trace(lambda: (network(), {}), examples, config)
+    return torch_neuronx.bucket_model_trace(lambda: (network(), {}), examples, config)
+
+
+def loaded(model, folder):
+    torch.jit.save(model, folder / "buckets.pt")
+    return torch.jit.load(folder / "buckets.pt")
+
+
+@pytest.mark.parametrize("kept", [lambda model, _: model, lambda model, _: deepcopy(model), loaded])
+def test_a_bucket_is_chosen_and_one_too_small_is_refused(buckets, tmp_path, kept):
+    model = kept(buckets, tmp_path)
     for length in (3, 6):
         torch.testing.assert_close(model(BATCH[:length])[:length], network()(BATCH[:length]))
     with pytest.raises(NeuronToolsError, match=r"shape \[10, 8\] do not fit bucket 1, which takes \[8, 8\]"):
         model(BATCH)
+
+
+def test_a_bucket_kernel_that_is_not_for_torchscript_is_refused(torch_neuronx):
+    def kernel(*tensors):
+        return [*tensors], 0
+
+    config = torch_neuronx.BucketModelConfig(lambda: kernel)
+    with pytest.raises(NeuronToolsError, match="The bucket kernel kernel is no program for TorchScript"):
+        torch_neuronx.bucket_model_trace(lambda: (network(), {}), [EXAMPLE], config)
 
 
 def test_inputs_of_another_shape_are_refused_by_the_error_itself(torch_neuronx, traced, tmp_path):
