@@ -55,8 +55,8 @@ def bucketed(
         reason = next(filter(None, map(str.strip, str(error).splitlines())), "")
         raise TraceError(
             f"The bucket kernel {getattr(kernel, '__name__', kernel)} is no program for TorchScript "
-            f"({reason}): annotate its arguments, as in list[torch.Tensor], and keep to what torch.jit.script "
-            "takes."
+            f"({reason}): annotate its arguments, as in list[torch.Tensor], and keep to what "
+            "torch.jit.script takes."
         ) from error
     del choose_bucket  # `define` found it here by its name
     note_loaded([script])
