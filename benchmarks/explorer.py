@@ -53,6 +53,7 @@ class Measured:
     unseen_cpu_ms: float = float("nan")
     server_bytes: int = 0
     workspace_paint_s: float = float("nan")
+    address_s: float = float("nan")
 
     def frame_ms(self, share: float) -> float:
         """A quantile of the main thread's time for a frame, over all gestures."""
@@ -88,6 +89,7 @@ def own_figures(measured: Measured, spans: int, frame_ms: float) -> list[Figure]
                Target("<=", 1, "python"), note="from navigation"),
         Figure(f"first paint, {size}, in the workspace", measured.workspace_paint_s, "s",
                Target("<=", 1, "python"), note="from navigation to what the command prints"),
+        Figure(f"until the command prints its address, {size}", measured.address_s, "s"),
         Figure(f"first paint, CPU time, {size}", measured.paint_cpu_s, "s", note="server and page"),
         Figure(f"main thread per frame, p95, {size}", measured.frame_ms(0.95), "ms",
                Target("<=", frame_ms, "python"),
@@ -126,11 +128,15 @@ def measure(spans: int, ranges: int) -> Measured:
     from tests.browser.chromium import open_browser
 
     profile = profile_of_size(spans)
-    with _served(profile) as (url, _), open_browser() as browser, opened(browser, url) as page:
-        in_workspace = first_paint_s(page)
+    with open_browser() as browser:  # as a user's, it is open when the command prints its address
+        began = perf_counter()
+        with _served(profile) as (url, _):
+            address_s = perf_counter() - began
+            with opened(browser, url) as page:
+                in_workspace = first_paint_s(page)
     with (
-        _served(profile, "timeline") as (url, server),
         open_browser() as browser,
+        _served(profile, "timeline") as (url, server),
         opened(browser, url) as page,
     ):
         paint = first_paint_s(page)
@@ -145,7 +151,7 @@ def measure(spans: int, ranges: int) -> Measured:
         memory = renderer_bytes(browser)
         peak = peak_bytes(server)
         return Measured(
-            paint, unseen, frames, memory, painter, paint_cpu_s, unseen_cpu_ms, peak, in_workspace
+            paint, unseen, frames, memory, painter, paint_cpu_s, unseen_cpu_ms, peak, in_workspace, address_s
         )
 
 

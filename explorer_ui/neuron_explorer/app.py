@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 from flask import request
@@ -24,7 +25,6 @@ INDEX = """<!DOCTYPE html>
 <head>
 {%metas%}
 <title>{%title%}</title>
-{%favicon%}
 {%css%}
 </head>
 <body>
@@ -35,6 +35,14 @@ INDEX = """<!DOCTYPE html>
 """
 
 
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" stroke-width="2.4">'
+    '<rect width="16" height="16" rx="3" fill="#0f141a"/><path d="M2 4h8" stroke="#0072b2"/>'
+    '<path d="M5 8h9" stroke="#e69f00"/><path d="M3 12h6" stroke="#009e73"/></svg>'
+)
+"""Spans of three engines."""
+ICON_LINK = f'<link rel="icon" href="data:image/svg+xml,{quote(ICON)}">'
+"""In the page: a browser asks for an icon of the server's anew with every change of the address."""
 FIRST_SCRIPTS = re.compile(r"/assets/explorer\.|neuron_timeline\.")
 """What the first sight of a page takes: the theme, and the timeline."""
 
@@ -50,6 +58,7 @@ class ExplorerApp(CheckedApp):
         """The page in HTML, as Dash's; what draws the timeline that it opens with comes first."""
         address = Address.parse(request.path, request.query_string.decode(), self._site.root)
         link = ahead_link(find_page(address.path), address)
+        parts = {**parts, "metas": parts["metas"] + ICON_LINK}
         return str(super().interpolate_index(**(with_ahead(link, parts) if link else parts)))
 
 

@@ -81,6 +81,12 @@ def test_all_scripts_of_the_page_wait_in_their_order(client: Client) -> None:
     assert "new DashRenderer()" in waiting
 
 
+def test_the_icon_is_in_the_page(client: Client) -> None:
+    page = client.get("/overview?profile=it").text
+    assert '<link rel="icon" href="data:image/svg+xml,%3Csvg' in page
+    assert "favicon" not in page
+
+
 def test_what_cannot_be_opened_is_told_in_a_sentence(client: Client) -> None:
     answer = client.get(client.link("/timeline?profile=%22%3Cb%3E"))
     assert answer.status_code == 404
