@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from neuron_tools.profile.lockdown.query_worker import (
     Interrupting,
+    Query,
     QueryTarget,
     close_idle,
     no_interrupt,
@@ -173,13 +174,13 @@ class Profile:
         """
         given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
         if timeout_s is not None:
-            return self._foreign(query, given, timeout_s)
+            return self._foreign(Query(query, given, timeout_s))
         sandbox.check_query(query)
         with self._lent_cursor(query) as cursor, sandbox.bounded(cursor, self._timeout_s):
             return cursor.sql(query, params=given or None).to_arrow_table()
 
     def first_rows(
-        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting | None = None
+        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting = no_interrupt
     ) -> pa.Table:
         """The first rows of somebody else's query, at most so many, as `query` with `timeout_s` runs it.
 
@@ -189,39 +190,23 @@ class Profile:
         Raises:
             QueryError: As `query`.
         """
-        return self._foreign(query, [], timeout_s, most_rows=most, interrupting=interrupting)
+        return self._foreign(Query(query, [], timeout_s, most, interrupting))
 
-    def _foreign(
-        self,
-        query: str,
-        parameters: Any,
-        timeout_s: float,
-        *,
-        most_rows: int | None = None,
-        interrupting: Interrupting | None = None,
-    ) -> pa.Table:
+    def _foreign(self, query: Query) -> pa.Table:
         if remote_folder(self.path) is not None:  # a process without a network could not read it
-            return self._foreign_here(query, parameters, timeout_s, most_rows, interrupting)
+            return self._foreign_here(query)
         target = QueryTarget(str(self.path), self._range_ns, self._memory_limit, self._stamp)
-        return run_query(target, query, parameters, timeout_s, most_rows=most_rows, interrupting=interrupting)
+        return run_query(target, query)
 
-    def _foreign_here(
-        self,
-        query: str,
-        parameters: Any,
-        timeout_s: float,
-        most_rows: int | None,
-        interrupting: Interrupting | None,
-    ) -> pa.Table:
-        sandbox.check_query(query)
-        stopping = interrupting or no_interrupt
+    def _foreign_here(self, query: Query) -> pa.Table:
+        sandbox.check_query(query.text)
         with (
-            self._cursor(query) as cursor,
-            stopping(cursor.interrupt),
-            sandbox.bounded(cursor, timeout_s),
+            self._cursor(query.text) as cursor,
+            query.interrupting(cursor.interrupt),
+            sandbox.bounded(cursor, query.timeout_s),
         ):
-            relation = cursor.sql(query, params=parameters or None)
-            return (relation if most_rows is None else relation.limit(most_rows)).to_arrow_table()
+            relation = cursor.sql(query.text, params=query.parameters or None)
+            return (relation if query.most_rows is None else relation.limit(query.most_rows)).to_arrow_table()
 
     def summary(self) -> dict[str, Any]:
         """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""

@@ -59,29 +59,38 @@ class QueryTarget:
     stamp: tuple[int, int]
 
 
-def run_query(
-    target: QueryTarget,
-    query: str,
-    parameters: Any,
-    timeout_s: float,
-    *,
-    most_rows: int | None = None,
-    interrupting: Interrupting | None = None,
-) -> pa.Table:
-    """The result of a query, computed in a process that may read the profile and nothing else.
+def no_interrupt(stop: Callable[[], None]) -> AbstractContextManager[None]:
+    """For queries that nobody cancels."""
+    return nullcontext()
 
-    Args:
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of somebody else.
+
+    Attributes:
         parameters: Values of `?`, or by name.
         most_rows: At most so many rows; None for all.
         interrupting: Given what stops the query; entered while it runs.
+    """
+
+    text: str
+    parameters: Any
+    timeout_s: float
+    most_rows: int | None = None
+    interrupting: Interrupting = no_interrupt
+
+
+def run_query(target: QueryTarget, query: Query) -> pa.Table:
+    """The result of a query, computed in a process that may read the profile and nothing else.
 
     Raises:
         QueryError: It is no single reading statement, is wrong, or took too much time or memory.
     """
     worker = _take(target) or _Worker(target)
     try:
-        with (interrupting or no_interrupt)(worker.kill):
-            result = worker.run(query, parameters, timeout_s, most_rows)
+        with query.interrupting(worker.kill):
+            result = worker.run(query)
     except QueryError:
         _give_back(worker)
         raise
@@ -90,11 +99,6 @@ def run_query(
         raise
     _give_back(worker)
     return result
-
-
-def no_interrupt(stop: Callable[[], None]) -> AbstractContextManager[None]:
-    """For queries that nobody cancels."""
-    return nullcontext()
 
 
 class _Answers(RawIOBase):
@@ -161,22 +165,22 @@ class _Worker:
             self.close()
             raise
 
-    def run(self, query: str, parameters: Any, timeout_s: float, most_rows: int | None) -> pa.Table:
+    def run(self, query: Query) -> pa.Table:
         """The result of a query.
 
         Raises:
             QueryError: See `run_query`.
         """
         try:
-            self._answers.end_after(timeout_s + GRACE_S)
-            self._ask(query, parameters, most_rows, timeout_s)
+            self._answers.end_after(query.timeout_s + GRACE_S)
+            self._ask(query.text, query.parameters, query.most_rows, query.timeout_s)
             self._answer()
             self._answers.end_after(TRANSFER_S)
             with pa.ipc.open_stream(self._stream) as reader:
                 return reader.read_all()
         except (OSError, EOFError, ValueError, pa.ArrowException) as error:
             self.close()
-            sentence = took_too_long(timeout_s) if self._answers.is_late else self._death()
+            sentence = took_too_long(query.timeout_s) if self._answers.is_late else self._death()
             raise QueryError(sentence) from error
 
     def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from neuron_profile.agents.answer import Json, share
 from neuron_profile.analysis.advice.advise import find_all, what_is_lacking
@@ -135,14 +136,7 @@ def _finding(finding: Finding) -> Json:
 
 
 def _place(place: Place) -> Json:
-    parts = {
-        "file": place.file,
-        "line": place.line,
-        "function": place.function,
-        "module": place.module,
-        "operation": place.operation,
-    }
-    return {name: value for name, value in parts.items() if value}
+    return {name: value for name, value in asdict(place).items() if value}
 
 
 def what_if(profile: Profile, changes: Sequence[str]) -> Json:

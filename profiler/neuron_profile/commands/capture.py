@@ -157,13 +157,13 @@ def capture(
     asked = int(lnc) if lnc else None
     chosen = (asked, host_clock, settings)
     if neff is not None:
-        from neuron_profile.launch.artifact import capture_sessions
+        from neuron_profile.launch.artifact import capture_artifact
         from neuron_profile.launch.destination import shown
         from neuron_tools.capture.artifact import Repetition
 
         repetition = Repetition(num_exec, profile_nth_exec)
         place = session_file or output
-        directories = capture_sessions(neff, place, target, chosen, repetition, arguments)
+        directories = capture_artifact(neff, place, target, chosen, repetition, arguments)
         _print_summary(directories[-1])
         for path in map(shown, directories):
             click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)

@@ -43,4 +43,4 @@ def session_profile(neff: Path | None, session: Path | None) -> Iterator[tuple[s
     else:
         with tempfile.TemporaryDirectory(prefix="neuron-session-") as folder:
             place = Path(folder) / f"{session.stem}.nprof"
-            yield (str(capture_artifact(neff, place, None, (None, "fixed", ()), Repetition(), ())),)
+            yield tuple(map(str, capture_artifact(neff, place, None, (None, "fixed", ()), Repetition())))

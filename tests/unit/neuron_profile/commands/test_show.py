@@ -52,7 +52,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 
 def test_an_artifact_is_captured_for_the_target_it_was_compiled_for(path, tmp_path):
-    directory = capture_artifact(path, tmp_path / "run", None, CHOSEN, Repetition(2), ())
+    (directory,) = capture_artifact(path, tmp_path / "run", None, CHOSEN, Repetition(2))
     with open_profile(directory) as profile:
         assert profile.query("SELECT count(*) AS n FROM ExecutionInfo").to_pylist() == [{"n": 2}]
 
