@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -12,15 +11,13 @@ from typing import Any, Protocol
 
 from neuron_tools.nki.returned import UnwrittenWarning
 from neuron_tools.nki.run import Run
+from neuron_tools.nki.thoroughness import is_thorough
 from neuron_tools.nki.tracer import Recording
 
 FRAMEWORKS = "neuron_tools.kernel_frameworks"
 """Entry points named after a framework's module: asked first, once the program has imported it."""
 RUNTIMES = "neuron_tools.kernel_runtimes"
 """Entry points that are called before the first kernel runs: a capture begins to listen there."""
-
-CHECKS = "NKI_CHECKS"
-"""Environment variable: "fast" leaves out the checks of a plain call that cost most."""
 
 
 class Runnable(Protocol):
@@ -99,7 +96,7 @@ def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str,
     from neuron_tools.nki.capacity import check_capacity
     from neuron_tools.nki.lowering.placement_check import check_placed
 
-    if os.environ.get(CHECKS) == "fast":
+    if not is_thorough():
         return kernel.run(*arguments, recording=Recording.NOTHING, **keywords)
     done = kernel.run(*arguments, recording=Recording.CALLS, **keywords)
     for text in dict.fromkeys(text for trace in done.traces for text in trace.warnings):

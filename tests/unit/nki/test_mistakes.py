@@ -452,3 +452,20 @@ def test_sums_that_are_copied_out_after_all_are_made_fit_in_psum() -> None:
         return result
 
     assert (jit(kernel)(np.eye(128, dtype=np.float32)) == 2).all()
+
+
+def test_values_alone_take_a_tile_beyond_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(x: Any) -> Any:
+        result = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        sums = psum(128, 16, 2048)  # 128 KiB a partition, of 16
+        nisa.memset(sums, 3)
+        copied = tile(128, 64, filled=False)
+        nisa.tensor_copy(copied, sums[:, 15, 0:64])
+        nisa.dma_copy(result, copied)
+        return result
+
+    data = np.ones((128, 64), np.float32)
+    with pytest.raises(NkiError, match=r"needs 131072 bytes of each psum .*NKI_CHECKS=fast"):
+        jit(kernel)(data)
+    monkeypatch.setenv("NKI_CHECKS", "fast")
+    assert (jit(kernel)(data) == 3).all()
