@@ -78,14 +78,28 @@ def functional_form(target: Any) -> Callable[..., Any]:
     """
     name, overload = target._schema.name.partition("::")[2], target._overloadname
     written = [argument.is_write for argument in target._schema.arguments]
-    if overload == "out" and sum(written) == 1 and hasattr(getattr(_aten, name), "default"):
-        maker: Callable[..., Any] = getattr(_aten, name).default
-        return maker
+    if target._schema.arguments[-1].name == "out" and sum(written) == 1:
+        return _maker(target)
     packet = getattr(_aten, name[:-1], None)
     if not name.endswith("_") or sum(written) != 1 or not written[0] or overload not in dir(packet):
         raise NotImplementedError(f"{target} on complex numbers")
     found: Callable[..., Any] = getattr(packet, overload)
     return found
+
+
+def _maker(target: Any) -> Callable[..., Any]:
+    """The overload that takes what `target` takes besides `out`: `mul.Tensor` of `mul.out`."""
+    packet = getattr(_aten, target._schema.name.partition("::")[2])
+    wanted = _taken(target)[:-1]
+    for overload in packet.overloads():
+        if _taken(found := getattr(packet, overload)) == wanted:
+            maker: Callable[..., Any] = found
+            return maker
+    raise NotImplementedError(f"{target} on complex numbers")
+
+
+def _taken(target: Any) -> list[tuple[str, str]]:
+    return [(argument.name, str(argument.type)) for argument in target._schema.arguments]
 
 
 class _PartsMode(TorchDispatchMode):

@@ -42,7 +42,9 @@ def interleaved(real: Any, imaginary: Any) -> Pairs:
     """The complex tensor of these parts."""
     real, imaginary = torch.broadcast_tensors(real, imaginary)
     is_real = torch.arange(2) == 0
-    return Pairs(torch.where(is_real, real.unsqueeze(-1), imaginary.unsqueeze(-1)))
+    # Each part twice: a choice between two equal parts is taken for one of them, whatever its shape.
+    both = [part.unsqueeze(-1).expand(*part.shape, 2) for part in (real, imaginary)]
+    return Pairs(torch.where(is_real, *both))
 
 
 def _columns(tensor: Any) -> tuple[Any, Any]:

@@ -42,6 +42,8 @@ CALLS = [
     (aten.expand.default, (OTHER, [4, 3])),
     (aten.unsqueeze.default, (DATA, -1)),
     (aten.view.default, (DATA, [-1])),
+    (aten.zero.default, (DATA,)),
+    (aten.full_like.default, (DATA, 1 + 1j)),
 ]
 
 
@@ -60,9 +62,13 @@ def test_a_product_in_place_writes_the_pairs_where_the_factor_was():
     assert str(module.values[module.parameters[0]].type) == "f32[4,3,2]"
 
 
-def test_what_is_made_into_a_given_tensor_is_lowered_as_what_is_returned():
-    module = lower_operation("aten::polar.out", (describe(REAL), describe(REAL), describe(DATA)))
-    assert module.warnings == ()
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("aten::polar.out", (REAL, REAL, DATA)), ("aten::mul.out", (DATA, OTHER, DATA))],
+    ids=["polar", "mul"],
+)
+def test_what_is_made_into_a_given_tensor_is_lowered_as_what_is_returned(name, args):
+    assert lower_operation(name, tuple(map(describe, args))).warnings == ()
 
 
 def test_a_product_takes_no_pair_apart():
