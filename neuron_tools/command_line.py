@@ -17,21 +17,13 @@ from typing import Any
 
 import click
 
+from neuron_tools.version import installed_version
+
 DEBUG_KEY = "neuron_tools.debug"
 WHOLE_PROCESS_KEY = "neuron_tools.whole_process"
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EXIT_INTERRUPTED = 130
 EXIT_SIGNAL_BASE = 128
-
-
-def version_text() -> str:
-    """The installed distribution's version, e.g. "0.1.0"."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("neuron-tools")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
 
 
 def standard_options(command: click.Command) -> click.Command:
@@ -204,7 +196,7 @@ def _one_line(text: str) -> str:
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        click.echo(f"{context.find_root().info_name} {version_text()}")
+        click.echo(f"{context.find_root().info_name} {installed_version()}")
         context.exit()
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from neuron_tools.command_line import version_text
+from neuron_tools.version import installed_version
 
-__version__ = version_text()  # Dash puts it into the addresses of scripts
+__version__ = installed_version()  # Dash puts it into the addresses of scripts
 # Dash looks here for the scripts of this package's components, built from explorer_ui/timeline. What is
 # dynamic it serves, but no page begins with it: the workspace asks for its own when it is opened.
 _BUNDLES = {"timeline/static/neuron_timeline.js": False, "timeline/static/neuron_workspace.js": True}

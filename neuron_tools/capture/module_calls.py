@@ -27,12 +27,9 @@ class ModuleCalls:
         if not self._left:
             return
         self._left -= 1
-        native.pause_clock()
-        try:
+        with native.paused_clock():
             from neuron_tools.frontends.torch_hooks.module_text import describe_call
 
             text = describe_call(module, arguments, keywords)
-        finally:
-            native.resume_clock()
         if text is not None:
             self._define(path, text)

@@ -28,14 +28,11 @@ class TensorNames:
         Args:
             path: Of the module.
         """
-        native.pause_clock()
-        try:
+        with native.paused_clock():
             for name, parameter in module.named_parameters():
                 self._name(f"{path}.{name}", parameter, "parameter")
             for name, buffer in module.named_buffers():
                 self._name(f"{path}.{name}", buffer, "buffer")
-        finally:
-            native.resume_clock()
 
     def _name(self, name: str, tensor: torch.Tensor, category: str) -> None:
         local = getattr(tensor, "_local_tensor", tensor)  # a DTensor's own part

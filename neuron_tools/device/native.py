@@ -237,15 +237,24 @@ def resume_clock() -> None:
 
 
 @contextmanager
-def unrecorded() -> Iterator[None]:
-    """What the block computes on the host or the device takes no time of the program and is not recorded."""
+def paused_clock() -> Iterator[None]:
+    """What the block does on the host takes no time of the program."""
     pause_clock()
-    previous = suppress(True)
     try:
         yield
     finally:
-        suppress(previous)
         resume_clock()
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What the block computes on the host or the device takes no time of the program and is not recorded."""
+    with paused_clock():
+        previous = suppress(True)
+        try:
+            yield
+        finally:
+            suppress(previous)
 
 
 def wall_now_ns() -> int:

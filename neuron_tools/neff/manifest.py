@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from neuron_tools.records.program import Engine, Memory, Program, Tensor, TensorKind
+from neuron_tools.version import installed_version
 
 FORMAT, VERSION = "neuron-tools-neff", 1
 
@@ -18,7 +18,7 @@ def manifest_of(program: Program, options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "producer": f"neuron-tools {_version()}",
+        "producer": f"neuron-tools {installed_version()}",
         "name": program.name,
         "target": program.target,
         "compiler_options": dict(options),
@@ -55,10 +55,3 @@ def _hbm_bytes(program: Program) -> dict[str, int]:
         "read": int(size[program.dmas["source_memory"] == Memory.HBM].sum()),
         "written": int(size[program.dmas["destination_memory"] == Memory.HBM].sum()),
     }
-
-
-def _version() -> str:
-    try:
-        return version("neuron-tools")
-    except PackageNotFoundError:
-        return "unknown"

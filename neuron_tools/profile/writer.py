@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,6 +29,7 @@ from neuron_tools.profile.store.parts import TableParts, part_rows
 from neuron_tools.profile.store.stored_catalog import store_catalog
 from neuron_tools.profile.store.window_pool import WindowPool
 from neuron_tools.profile.timeline.view import INDEX_FOLDER, open_index
+from neuron_tools.version import installed_version
 
 __all__ = ["ColumnError", "ProfileWriteError", "ProfileWriter"]
 
@@ -219,10 +219,7 @@ class ProfileWriter:
 
 def producer() -> str:
     """Name and version of what writes profiles here."""
-    try:
-        return f"neuron-tools {version('neuron-tools')}"
-    except PackageNotFoundError:
-        return "neuron-tools"
+    return f"neuron-tools {installed_version()}"
 
 
 def stored_table_sizes(directory: Path) -> dict[str, dict[str, int]]:

@@ -22,10 +22,10 @@ from neuron_explorer.api.source_costs import SourceCosts, read_source_costs
 from neuron_explorer.api.spans import spans_of_lines
 from neuron_explorer.library import ProfileLibrary, UnknownProfileError
 from neuron_explorer.sharing import NOT_SHARED, NotSharedError, Sharing
-from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store.frontier import OwnCode
+from neuron_tools.version import installed_version
 from neuron_tools.web_access import came_with_header
 
 PREFIX = "/api/editor"
@@ -71,7 +71,7 @@ def _view(library: ProfileLibrary, answer: Callable[[Profile], Any]) -> Callable
 
 
 def _about() -> Response:
-    return json_answer({"program": "neuron-explorer", "version": version_text()})
+    return json_answer({"program": "neuron-explorer", "version": installed_version()})
 
 
 class _Profiles:

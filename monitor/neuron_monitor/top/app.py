@@ -20,7 +20,7 @@ from neuron_monitor.top import panels
 from neuron_monitor.top.bars import ASCII, UNICODE
 from neuron_monitor.top.dialogs import ConfirmScreen, HelpScreen
 from neuron_monitor.top.memory_tree import memory_branches
-from neuron_tools.command_line import version_text
+from neuron_tools.version import installed_version
 
 HISTORY = 60
 COLUMNS = ("PID", "TAG", "CORES", "UTIL", "FLOP/S", "DEV MEM", "P99", "CPU", "COMMAND")
@@ -239,7 +239,7 @@ class TopApp(App[None]):
         width, choice = self.size.width - 2, self._choice()
         paused = "  [paused]" if self._is_paused else ""
         faults = f"  {len(view.sample.tree.faults)} nodes unreadable" if view.sample.tree.faults else ""
-        self.query_one("#title", Static).update(panels.title(view, version_text()) + paused + faults)
+        self.query_one("#title", Static).update(panels.title(view, installed_version()) + paused + faults)
         self.query_one("#core-heading", Static).update(panels.core_heading(view, choice))
         self.query_one("#cores", Static).update(panels.core_grid(view, choice, width))
         self.query_one("#processors", Static).update(panels.processor_lines(view, choice, width))

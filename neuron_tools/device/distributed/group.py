@@ -20,7 +20,7 @@ from neuron_tools.device.distributed.call import Call
 from neuron_tools.device.distributed.errors import LostRankError, MismatchError, UnequalSplitsError
 from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_clocks import HostOffset, measure_offset
-from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
+from neuron_tools.device.distributed.operation import Lane, Operation
 from neuron_tools.device.distributed.peers import Peer
 from neuron_tools.device.distributed.replication import replication
 from neuron_tools.device.distributed.source_line import BACKWARD, source_line
@@ -126,7 +126,7 @@ class NeuronGroup:
 
     def issue(self, call: Call) -> Operation:
         """Begin a collective."""
-        with paused_clock():
+        with native.paused_clock():
             operation = Operation(call)
             with self._lock:
                 issued = IssuedCall(call, self._sequence)
@@ -351,7 +351,7 @@ class NeuronGroup:
             _known_peers[own.rank] = own
             return
         place = self.present.index(self.rank)
-        with paused_clock():
+        with native.paused_clock():
             received = list(
                 torch.zeros(len(self.present), peers.PEER_BYTES, dtype=torch.uint8, device="cpu").unbind(0)
             )
@@ -361,7 +361,7 @@ class NeuronGroup:
             _known_peers[peer.rank] = peer
         if is_whole_job:
             global _host_offset
-            with paused_clock():
+            with native.paused_clock():
                 members = [_known_peers[self.ranks[each]] for each in self.present]
                 _host_offset = measure_offset(self.values.gloo, place, members)
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from neuron_tools.device import native
 from neuron_tools.device.distributed.call import Call
 from neuron_tools.device.distributed.extension import extension
-
-
-@contextmanager
-def paused_clock() -> Iterator[None]:
-    """What passes inside is not the user's time: virtual waits stand for it."""
-    native.pause_clock()
-    try:
-        yield
-    finally:
-        native.resume_clock()
 
 
 class Operation:
@@ -69,7 +58,7 @@ class Operation:
         """
         if self._done.is_set():
             return
-        with paused_clock():
+        with native.paused_clock():
             if not self._done.wait(timeout_s or None):
                 raise RuntimeError(f"Wait timeout: {self.call.text} did not end within {timeout_s:g} s.")
 

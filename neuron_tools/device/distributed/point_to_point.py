@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from neuron_tools.device import native
 from neuron_tools.device.distributed import header, timing
 from neuron_tools.device.distributed.call import Call
 from neuron_tools.device.distributed.errors import InvalidCallError, MismatchError
 from neuron_tools.device.distributed.group import IssuedCall, NeuronGroup
 from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_values import Carrier
-from neuron_tools.device.distributed.operation import Operation, paused_clock
+from neuron_tools.device.distributed.operation import Operation
 
 # Above those that programs use; by role, as two messages of one tag may go both ways at once.
 _SENDER_TAGS, _RECEIVER_TAGS = 1 << 28, 1 << 29
@@ -47,7 +48,7 @@ class Message(Operation):
         self._carrier = carrier
         self._finishing = threading.Lock()
         self._watcher: threading.Thread | None = None
-        with paused_clock():
+        with native.paused_clock():
             self._issued = IssuedCall(call, 0)
             self._post()
 
@@ -61,7 +62,7 @@ class Message(Operation):
 
     def await_values(self, timeout_s: float = 0.0) -> None:
         """Wait for the other side, outside virtual time."""
-        with paused_clock(), self._finishing:
+        with native.paused_clock(), self._finishing:
             if self._done.is_set():
                 return
             try:

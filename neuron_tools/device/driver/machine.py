@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.version import installed_version
+
 FILE = "driver.json"
 FORMAT = 1
 SIMULATED = "simulated"
@@ -47,9 +49,12 @@ class Machine:
 
     def as_text(self) -> str:
         """The text of `driver.json`."""
-        from neuron_tools.device.driver.version import version
-
-        head = {"format": FORMAT, "driver": SIMULATED, "version": version(), "loaded_at": time.time()}
+        head = {
+            "format": FORMAT,
+            "driver": SIMULATED,
+            "version": installed_version(),
+            "loaded_at": time.time(),
+        }
         return json.dumps({**head, **asdict(self)})
 
 

@@ -37,9 +37,9 @@ from neuron_tools.device.driver.processes import (
 from neuron_tools.device.driver.root import locked
 from neuron_tools.device.driver.source import ActivitySource
 from neuron_tools.device.driver.totals import Totals
-from neuron_tools.device.driver.version import version
 from neuron_tools.device.driver.writer import NodeWriter
 from neuron_tools.hardware import chosen_lnc
+from neuron_tools.version import installed_version
 
 INTERVAL_S = 0.25
 SLOW_INTERVAL = 4  # publications from one look at models and host memory to the next
@@ -318,7 +318,7 @@ def _facts() -> dict[str, Any]:
     return {
         "tag": os.environ.get(TAG_VARIABLE, "")[:LONGEST_TAG] or str(os.getpid()),
         "command": " ".join(sys.orig_argv),
-        "runtime_version": version(),
+        "runtime_version": installed_version(),
         "rank": int(rank) if rank.isdecimal() else None,
         "started_at": time.time(),
     }

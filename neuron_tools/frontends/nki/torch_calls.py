@@ -39,13 +39,10 @@ def _run_recorded(call: KernelCall, tensors: list[Any]) -> Any:
     from neuron_tools.device import native
 
     arguments, keywords = call.filled(tensors)
-    native.pause_clock()
-    try:
+    with native.paused_clock():
         form = call.form(forms_of(tensors))
         if form.is_data_dependent:
             form = call.form_of(call.kernel.run(*arguments, **keywords))
-    finally:
-        native.resume_clock()
 
     def compute() -> Any:
         if form.is_data_dependent:

@@ -41,12 +41,9 @@ def run_timed(
         return compute()
     from neuron_tools.device import native
 
-    native.pause_clock()
-    try:
+    with native.paused_clock():
         result = compute()
         timed = _executables(provider, call, form)
-    finally:
-        native.resume_clock()
     device = next(tensor.device for tensor in tensors if tensor.device.type == "neuron")
     for rank, executable in enumerate(timed):
         _place((device.index or 0) + rank, executable, f"nki::{call.kernel.name}")

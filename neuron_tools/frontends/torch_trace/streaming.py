@@ -40,12 +40,9 @@ def run_stages(provider: executables.ExecutableProvider, neff: Neff, digest: str
     programs = neff.programs
     cores = range(first, first + len(programs))
     check_cores(cores)
-    native.pause_clock()
-    try:
+    with native.paused_clock():
         timed = _timed(provider, programs, digest, _is_busy(cores[-1]))
         handed_on = _handovers_ns(neff, first)
-    finally:
-        native.resume_clock()
     for number, (core, (executable, duration_ns)) in enumerate(zip(cores, timed)):
         with on_core(core):
             if number:

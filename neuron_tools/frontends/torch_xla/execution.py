@@ -47,12 +47,9 @@ def sync() -> None:
         return
     _current = RecordedGraph()
     outputs = graph.outputs()
-    native.pause_clock()
-    try:
+    with native.paused_clock():
         known = _look_up(graph.signature(outputs))
         timed = _timed(graph, outputs, known)
-    finally:
-        native.resume_clock()
     if timed is not None:
         executable, duration_ns = timed
         METRICS.add("ExecuteTime", duration_ns)

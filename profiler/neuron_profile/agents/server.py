@@ -11,8 +11,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from neuron_profile.agents.tools import Tools
-from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.version import installed_version
 
 if TYPE_CHECKING:
     from neuron_profile.agents.kernels import KernelTools
@@ -33,7 +33,7 @@ def make_server(tools: Tools, kernels: KernelTools | None = None) -> MCPServer:
     Args:
         kernels: Tools that run kernels, where the user allows it.
     """
-    server = MCPServer(NAME, instructions=INSTRUCTIONS, version=version_text(), log_level="WARNING")
+    server = MCPServer(NAME, instructions=INSTRUCTIONS, version=installed_version(), log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (
         tools.profiles, tools.summary, tools.hotspots, tools.lines, tools.steps, tools.findings, tools.fix,
