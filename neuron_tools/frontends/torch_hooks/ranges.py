@@ -16,7 +16,6 @@ from torch.autograd.profiler import record_function
 from neuron_tools.device.native import around
 from neuron_tools.frontends.torch_hooks.modules import name_module
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
-from neuron_tools.frontends.torch_hooks.training import refuse_training
 from neuron_tools.records.capture_log import RecordKind
 
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#(\w+)\.\w+$")
@@ -66,8 +65,7 @@ class RangeHooks:
             self._close(opened)
 
     def begin_backward(self, loss: Any) -> _Opened:
-        """Before `Tensor.backward`: refuse devices that cannot train, note the time."""
-        refuse_training(loss)
+        """Before `Tensor.backward`: note the time."""
         return self._open("Tensor.backward")
 
     def end_backward(self, loss: Any, opened: _Opened) -> None:

@@ -22,7 +22,8 @@ def replace_weights(
         weights: By the names that they have in the original model, or a model that has them.
 
     Raises:
-        TraceError: The model's weights are in its archives, or one of the new ones has another shape or type.
+        TraceError: The model's weights are in its archives, or one of the new ones has another shape or type,
+            or none has a name of the model's.
     """
     new = weights.state_dict() if isinstance(weights, torch.nn.Module) else weights
     places = dict(_places(model))
@@ -32,6 +33,11 @@ def replace_weights(
             "replace them."
         )
     chosen = {name: tensor for name, tensor in new.items() if name in places}
+    if not chosen:
+        raise TraceError(
+            f"None of the weights is one of the model's, which are {', '.join(places)}: pass the state_dict "
+            "of the model that was traced."
+        )
     for name, tensor in chosen.items():
         _check(name, places[name], tensor)
     with torch.no_grad():

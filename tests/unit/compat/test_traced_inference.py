@@ -9,7 +9,6 @@ from torch import nn
 from neuron_tools import compat
 from neuron_tools.device.api import devices
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.frontends.torch_hooks.training import refuse_training
 from neuron_tools.frontends.torch_trace import operator
 from neuron_tools.neff import read_neff
 
@@ -149,14 +148,24 @@ def test_a_shape_that_depends_on_values_is_refused(torch_neuronx):
         torch_neuronx.trace(lambda values: values[values > 0] * 2, EXAMPLE)
 
 
-def test_training_on_inferentia_1_is_refused(generation):
-    loss = torch.zeros(()).to("neuron")
-    generation(2)
-    refuse_training(loss)
+@pytest.mark.parametrize(
+    "train", [lambda loss, weight: loss.backward(), lambda loss, weight: torch.autograd.grad(loss, weight)]
+)
+def test_training_on_inferentia_1_is_refused(generation, train):
+    weight = torch.ones(2, requires_grad=True)
     generation(1)
-    refuse_training(torch.zeros(()))
+    train(weight.sum(), weight)
+    on_device = weight.detach().to("neuron").requires_grad_()
     with pytest.raises(NeuronToolsError, match="Inferentia 1 cannot train"):
-        refuse_training(loss)
+        train(on_device.sum(), on_device)
+    generation(2)
+    train(on_device.sum(), on_device)
+
+
+def test_weights_of_another_model_are_refused(torch_neuronx):
+    traced = torch_neuronx.trace(network(), EXAMPLE, inline_weights_to_neff=False)
+    with pytest.raises(NeuronToolsError, match=r"None of the weights .* which are 0\.weight,"):
+        torch_neuronx.replace_weights(traced, {"weight": torch.zeros(4, 8)})
 
 
 @pytest.mark.parametrize(
