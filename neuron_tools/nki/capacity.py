@@ -62,10 +62,12 @@ def check_capacity(trace: Tracer) -> None:
     from neuron_tools.backend.early_copies import empty_early
 
     body = _compiled_body(trace)
+    living = _live_ranges(body)
     for region, capacity in over:
-        overfull = _first_overfull(body, region, capacity)
+        overfull = _first_overfull(_tiles(body, region, *living), capacity)
         if overfull and region is MemoryRegion.psum:
-            overfull = _first_overfull(empty_early(body), region, capacity)
+            emptied = empty_early(body)
+            overfull = _first_overfull(_tiles(emptied, region, *_live_ranges(emptied)), capacity)
         if overfull:
             _report(trace, trace.buffers[overfull.owner], overfull.live_bytes, capacity)
 
@@ -105,9 +107,8 @@ class _Overfull(NamedTuple):
     live_bytes: int
 
 
-def _first_overfull(body: Body, region: MemoryRegion, capacity: int) -> _Overfull | None:
+def _first_overfull(tiles: _Tiles, capacity: int) -> _Overfull | None:
     """The first tile with which more lives than a memory has."""
-    tiles = _tiles(body, region, *_live_ranges(body))
     order = np.argsort(tiles.first, kind="stable")
     by_end = tiles.bytes_of[np.argsort(tiles.last, kind="stable")]
     freed = np.concatenate([[0.0], np.cumsum(by_end)])

@@ -366,6 +366,10 @@ def pattern_view(
         NkiValidationError: Both offsets are given.
     """
     kind = as_dtype(dtype) if dtype is not None else tensor.dtype
+    if isinstance(pattern, str) or not all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pattern):
+        raise NkiValidationError(
+            f"ap takes a [step, count] for each dimension, got {pattern!r}", tracing.where()
+        )
     shape = tuple(int(count) for _, count in pattern)
     strides, start = tuple(int(step) for step, _ in pattern), register_value(offset)
     if tensor.buffer.is_on_chip:

@@ -88,6 +88,8 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
             done = _run_side_by_side(launch, arguments, keywords)
         else:
             done = _run_in_turn(launch, arguments, keywords)
+        for trace in done.traces:
+            trace.disown_tiles()
     if launch.recording is Recording.ALL and not any(trace.data_dependent for trace in done.traces):
         launched = describe_launch(launch.function, arguments, keywords, launch.grid, launch.cores)
         for trace in done.traces:

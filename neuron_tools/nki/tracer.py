@@ -376,7 +376,23 @@ class Tracer(CallSites):
         self.settle(tensor, target)
         return True
 
+    def disown_tiles(self) -> None:
+        """The kernel has ended: let no other one take its tiles for its own."""
+        for buffer in self.buffers:
+            if buffer.on_chip:
+                buffer.complete = False  # so that uses come to `check_read` and `mark_written`
+
     # What was written
+
+    def _require_own(self, storage: Buffer) -> None:
+        """Refuse a tile that another kernel, or another call, has declared."""
+        buffers = self.buffers
+        if storage.on_chip and (storage.number >= len(buffers) or buffers[storage.number] is not storage):
+            raise NkiValidationError(
+                f"a tile of shape {storage.shape} is used that belongs to another call of a kernel, which "
+                "has ended; declare it in this one",
+                where(),
+            )
 
     @property
     def is_guessing(self) -> bool:
@@ -391,6 +407,7 @@ class Tracer(CallSites):
         """
         storage = view.storage
         assert storage is not None
+        self._require_own(storage)
         held = storage.holds(*self.regions[view.region][1:])
         if held == 2 or self.is_guessing:
             return
@@ -411,6 +428,7 @@ class Tracer(CallSites):
         """Note that a view was written."""
         storage = view.storage
         assert storage is not None
+        self._require_own(storage)
         storage.mark(*self.regions[view.region][1:])
 
     def warn(self, text: str) -> None:

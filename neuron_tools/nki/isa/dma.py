@@ -151,7 +151,7 @@ def copy_transfer(
             f"{name} moves as many elements as it reads, but dst has shape {dst.shape} and src {src.shape}"
         )
     wide = max(dst.dtype.itemsize, src.dtype.itemsize)
-    made_by, chosen = _MADE_BY[as_member(modes, dge_mode)], as_member(engines, engine).chosen
+    made_by, chosen = _MADE_BY[dge_mode], engine.chosen
     if not made_by:
         made_by = "software" if indirect else ("hardware" if trace.core.generation >= 3 else "runtime")
     on_chip, outside = (dst, src) if dst.memory is not Memory.HBM else (src, dst)
@@ -170,7 +170,7 @@ def copy_transfer(
         cast=wide // counted if wide > counted else 0,
         descriptors_by=made_by,
         engine=chosen,
-        is_open=chosen is None and not indirect and as_member(modes, dge_mode) is modes.unknown,
+        is_open=chosen is None and not indirect and dge_mode is modes.unknown,
     )
 
 

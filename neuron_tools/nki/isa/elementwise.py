@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
-from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import as_member, engine as engines
 from neuron_tools.nki.isa.issue import refuse, shaped
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
@@ -21,9 +21,9 @@ from neuron_tools.records.program import Engine, Memory, Opcode
 
 def native_integers(forms: tuple[ViewForm, ...], engine: engines) -> bool:
     """Whether an operation runs on GpSimd with 32-bit integers: all are, none is in PSUM."""
-    if engine not in (engines.unknown, engines.gpsimd):
+    if not all(form.dtype.is_32bit_integer and form.memory is not Memory.PSUM for form in forms):
         return False
-    return all(form.dtype.is_32bit_integer and form.memory is not Memory.PSUM for form in forms)
+    return as_member(engines, engine) in (engines.unknown, engines.gpsimd)
 
 
 def _engine_of(call: Call) -> Engine:

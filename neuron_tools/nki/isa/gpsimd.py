@@ -179,10 +179,16 @@ def _gathered_by_core(
     return result
 
 
+def _check_indices(call: Call) -> None:
+    indices = call.form("indices")
+    if not indices.dtype.is_integer:
+        raise refuse(f"nc_n_gather takes integer indices, got {indices.dtype}; use nl.uint32")
+
+
 @instruction(Instruction(
     "nc_n_gather", Opcode.LOCAL_GATHER, (Engine.GPSIMD,),
     (Operand("dst", SBUF, written=True), Operand("data", SBUF), Operand("indices", SBUF)),
-    same_size=(("dst", "indices"),), build=_as_written,
+    same_size=(("dst", "indices"),), rule=_check_indices, build=_as_written,
 ))  # fmt: skip
 def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str | None = None) -> None:
     """dst[p, i] = data[p, indices[p, i]]: each partition gathers from itself.
@@ -198,9 +204,10 @@ def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str |
     """
     values = exact(data).reshape(data.form.partitions, -1)
     where_from = exact(indices).reshape(indices.form.partitions, -1).astype(np.int64)
-    if where_from.size and int(where_from.max()) >= values.shape[1]:
+    outside = where_from[(where_from < 0) | (where_from >= values.shape[1])]
+    if outside.size:
         raise refuse(
-            f"nc_n_gather: index {int(where_from.max())} is outside {values.shape[1]} elements per partition"
+            f"nc_n_gather: index {int(outside[0])} is outside {values.shape[1]} elements per partition"
         )
     write(dst, np.take_along_axis(values, where_from, axis=1))
 

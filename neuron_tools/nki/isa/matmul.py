@@ -9,7 +9,7 @@ import numpy as np
 from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import dtypes
-from neuron_tools.nki.isa.enums import engine as engines, matmul_perf_mode
+from neuron_tools.nki.isa.enums import as_member, engine as engines, matmul_perf_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
     refuse,
@@ -67,6 +67,8 @@ def _matmul(call: Call) -> Kind:
     dst, stationary, moving = call.form("dst"), call.form("stationary"), call.form("moving")
     is_transpose, given = call.given["is_transpose"], call.given
     double = given["perf_mode"] is not matmul_perf_mode.none
+    if given["perf_mode"] is matmul_perf_mode.double_row:
+        _check_double_rows(stationary, moving)
     columns, elements = stationary.elements, moving.elements
     if double:
         columns, elements = columns // 2, elements // 2
@@ -87,6 +89,16 @@ def _matmul(call: Call) -> Kind:
     flops = 0 if is_transpose else 2 * stationary.partitions * columns * elements * (2 if double else 1)
     name = "nc_transpose" if is_transpose else "nc_matmul"
     return Kind(name, tuple(steps), flops=flops, whole=dst.dense)
+
+
+def _check_double_rows(stationary: ViewForm, moving: ViewForm) -> None:
+    """Refuse operands of other types than fp8 in the mode that reads two rows at a time."""
+    for name, form in (("stationary", stationary), ("moving", moving)):
+        if form.dtype.chip is not DType.FP8:
+            raise refuse(
+                f"nc_matmul with perf_mode double_row multiplies fp8, but {name} is {form.dtype}; convert "
+                "it, or leave perf_mode out"
+            )
 
 
 def _matmul_steps(
@@ -209,7 +221,7 @@ def _multiply(
               _flat(single(stationary)).T @ _flat(single(moving)))  # fmt: skip
         return
     left, right = single(stationary), single(moving)
-    if perf_mode is not matmul_perf_mode.none and left.ndim == 3:
+    if left.ndim == 3 and as_member(matmul_perf_mode, perf_mode) is not matmul_perf_mode.none:
         left = np.ascontiguousarray(left).reshape(-1, left.shape[2])
         right = np.ascontiguousarray(right).reshape(-1, right.shape[2])
     left, right = _flat(left), _flat(right)

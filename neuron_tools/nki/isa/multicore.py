@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.backend.kinds import Kind, Step, Transfer
-from neuron_tools.nki.isa.enums import dma_engine as dma_engines, engine as engines
+from neuron_tools.nki.isa.enums import as_member, dma_engine as dma_engines, engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.tensor import NkiTensor
@@ -33,7 +33,12 @@ def core_barrier(
     key = (core_barrier, form, engine)
     kind = trace.kinds.get(key)
     if kind is None:
-        step = Step(engine.chosen or Engine.GPSIMD, Opcode.EVENT_SEMAPHORE, waits=(0, 2), writes=(0,))
+        step = Step(
+            as_member(engines, engine).chosen or Engine.GPSIMD,
+            Opcode.EVENT_SEMAPHORE,
+            waits=(0, 2),
+            writes=(0,),
+        )
         kind = trace.add_kind(key, Kind("core_barrier", (step,)))
     region = data.region if isinstance(data, NkiTensor) else -1
     trace.record(kind, region, -1, region)

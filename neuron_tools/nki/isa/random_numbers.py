@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import as_member, engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     form_of,
@@ -46,7 +46,7 @@ def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = No
     Raises:
         NkiValidationError: The tile does not hold integers.
     """
-    bits = _drawn(engine.chosen or Engine.VECTOR, dst)
+    bits = _drawn(as_member(engines, engine).chosen or Engine.VECTOR, dst)
     write(dst, bits.astype(np.dtype(f"u{dst.dtype.itemsize}")).view(dst.dtype.dtype))
 
 
@@ -98,7 +98,7 @@ def rand_set_state(
     Raises:
         NkiValidationError: The tile is not in SBUF, or not of 6 (GpSimd) or 24 (Vector) words a partition.
     """
-    trace, chosen = ready(), engine.chosen or Engine.GPSIMD
+    trace, chosen = ready(), as_member(engines, engine).chosen or Engine.GPSIMD
     form = form_of(src_seeds)
     assert form is not None
     require_memory("rand_set_state", Memory.SBUF, src_seeds=form)
@@ -124,7 +124,7 @@ def rand_get_state(dst: NkiTensor, engine: engines = engines.unknown, name: str 
     Raises:
         NkiValidationError: The tile is not of 6 (GpSimd) or 24 (Vector) words a partition.
     """
-    state = stream(active(), engine.chosen or Engine.GPSIMD)
+    state = stream(active(), as_member(engines, engine).chosen or Engine.GPSIMD)
     write(dst, state.words(dst.form.partitions, dst.form.line % LANES).reshape(dst.shape))
 
 
@@ -167,6 +167,8 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None)
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
+    if isinstance(prob, (int, float)) and not 0 <= prob <= 1:
+        raise refuse(f"dropout: prob is a probability from 0 to 1, got {prob}")
     values = exact(data)
     kept = _uniform(Engine.VECTOR, dst).reshape(values.shape) >= column(prob, values.shape[0], values.ndim)
     write(dst, np.where(kept, values, np.zeros((), values.dtype)))

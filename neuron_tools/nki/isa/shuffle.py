@@ -31,6 +31,12 @@ def _check_shuffle(call: Call) -> None:
         )
     if len(mask) != QUADRANT:
         raise refuse(f"nc_stream_shuffle takes a mask of {QUADRANT} entries, got {len(mask)}")
+    outside = [entry for entry in mask if not 0 <= entry < QUADRANT and entry != KEEP]
+    if outside:
+        raise refuse(
+            f"nc_stream_shuffle: mask entry {outside[0]} is none of the {QUADRANT} partitions of a quadrant; "
+            f"{KEEP} keeps the destination"
+        )
 
 
 @instruction(Instruction(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from neuron_tools.backend.kinds import READS, Kind, Step
-from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import as_member, dge_mode, engine as engines, matmul_perf_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
     refuse,
@@ -33,6 +34,8 @@ ON_CHIP = (Memory.SBUF, Memory.PSUM)
 SBUF = (Memory.SBUF,)
 PSUM = (Memory.PSUM,)
 BY_DMA = (Memory.HBM, Memory.SBUF)
+_CHOICES: dict[str, type[Enum]] = {"engine": engines, "perf_mode": matmul_perf_mode, "dge_mode": dge_mode}
+"""Arguments that choose a member of an enumeration, which kernels may also give by its name or number."""
 TABLE: dict[str, Instruction] = {}
 """Every instruction that has a record, by its name."""
 
@@ -127,7 +130,9 @@ class Instruction:
         Raises:
             NkiValidationError: A rule is broken.
         """
-        call = Call(self, trace, forms, given)
+        chosen = {name: as_member(_CHOICES[name], value) if name in _CHOICES else value
+                  for name, value in given.items()}  # fmt: skip
+        call = Call(self, trace, forms, chosen)
         call.check()
         return call.kind() if self.build is None else self.build(call)
 

@@ -103,6 +103,10 @@ def _tensor_scalar_values(
     for op, operand, place in ((op0, first[1], 0), (second[0], second[1], 1)):
         if operand is None and op is not None and find_operator(op).arity > 1:
             raise refuse(f"tensor_scalar: {find_operator(op).name} needs operand{place}, a number or a tile")
+        if operand is not None and op is None:
+            raise refuse(
+                f"tensor_scalar: operand{place} has no op{place}; give it an operator, or leave it out"
+            )
     if op0.bitwise:
         write(dst, _bitwise_scalar(exact(data), first, second))
         return

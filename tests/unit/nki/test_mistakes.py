@@ -164,6 +164,39 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "nc_find_index8: vals must have 8 elements",
         lambda x: nisa.nc_find_index8(tile(8, 8, dtype=nl.uint32), tile(8, 64), tile(8, 4)),
     ),
+    "an operand without an operator": (
+        "operand1 has no op1; give it an operator",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.add, 1.0, operand1=2.0),
+    ),
+    "an engine by a wrong name": (
+        "engine has no 'vektor'; it has tensor",
+        lambda x: nisa.tensor_copy(tile(8, 8), tile(8, 8), engine="vektor"),  # type: ignore[arg-type]
+    ),
+    "two rows at a time of bf16": (
+        "double_row multiplies fp8, but stationary is bfloat16",
+        lambda x: nisa.nc_matmul(
+            psum(64, 64),
+            tile(64, 2, 64, dtype=BF16),
+            tile(64, 2, 64, dtype=BF16),
+            perf_mode="double_row",  # type: ignore[arg-type]
+        ),
+    ),
+    "a shuffle from another quadrant": (
+        "mask entry 40 is none of the 32 partitions",
+        lambda x: nisa.nc_stream_shuffle(tile(32, 8), tile(32, 8), [40] * 32),
+    ),
+    "a gather by floats": (
+        "takes integer indices, got float32",
+        lambda x: nisa.nc_n_gather(tile(8, 8), tile(8, 8), tile(8, 8)),
+    ),
+    "a probability above one": (
+        "a probability from 0 to 1, got 1.5",
+        lambda x: nisa.dropout(tile(8, 8), tile(8, 8), 1.5),
+    ),
+    "a pattern as text": (
+        r"takes a \[step, count\] for each dimension, got 'p f'",
+        lambda x: tile(8, 8).ap("p f"),  # type: ignore[arg-type]
+    ),
     "multiplying with @": ("multiply tiles with nisa.nc_matmul", lambda x: x @ x),
     "a transpose as in NumPy": ("no attribute 'T'; turn a tile with nisa.nc_transpose", lambda x: x.T),
     "a method that is not there": ("no attribute 'reshaped'; nearby: .*reshape", lambda x: x.reshaped(4)),
@@ -320,6 +353,23 @@ def test_a_kernel_that_writes_its_argument_needs_no_return() -> None:
     given = np.zeros((128, 64), np.float32)
     jit(kernel)(given)
     assert (given == 1).all()
+
+
+@pytest.mark.parametrize("use", [
+    lambda kept: nisa.tensor_copy(tile(64, 64), kept), lambda kept: nisa.memset(kept, 0),
+], ids=["read", "written"])  # fmt: skip
+def test_a_tile_of_an_earlier_call(use: Any) -> None:
+    kept = []
+
+    def kernel(x: Any) -> Any:
+        kept.append(tile(64, 64))
+        use(kept[0])
+        return x
+
+    jit(kernel)(np.ones((128, 64), np.float32))
+    with pytest.raises(NkiError, match="belongs to another call of a kernel") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert __file__ in caught.value.where
 
 
 def test_an_axis_that_the_grid_lacks() -> None:

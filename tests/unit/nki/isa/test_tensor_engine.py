@@ -43,13 +43,24 @@ def test_bf16_products_accumulate_in_fp32():
     np.testing.assert_allclose(run(body, a, b), expected, rtol=1e-5, atol=1e-4)
 
 
-def test_double_row_contracts_over_two_rows_of_each_partition():
+@pytest.mark.parametrize("mode", ["none", nisa.matmul_perf_mode.none])
+def test_a_perf_mode_may_be_given_by_its_name(mode):
+    def body(a, b):
+        result = tile((64, 256), buffer=nl.psum)
+        nisa.nc_matmul(result, a, b, perf_mode=mode)
+        return result
+
+    np.testing.assert_allclose(run(body, A, B), A.T @ B, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["double_row", nisa.matmul_perf_mode.double_row])
+def test_double_row_contracts_over_two_rows_of_each_partition(mode):
     a = floats(128, 2, 32).astype(ml_dtypes.float8_e4m3)
     b = floats(128, 2, 64, seed=1).astype(ml_dtypes.float8_e5m2)
 
     def body(a, b):
         result = tile((32, 64), buffer=nl.psum)
-        nisa.nc_matmul(result, a, b, perf_mode=nisa.matmul_perf_mode.double_row)
+        nisa.nc_matmul(result, a, b, perf_mode=mode)
         return result
 
     expected = np.einsum("krm,krn->mn", a.astype(np.float32), b.astype(np.float32))
