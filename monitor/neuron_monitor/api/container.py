@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from neuron_monitor.api.nodes import first_line
+
 MOUNT_POINT = "/sys/fs/cgroup"
 # Version 1 writes "no limit" as the largest multiple of a page; no machine has half of that.
 UNLIMITED_BYTES = 1 << 62
@@ -49,12 +51,12 @@ def read_container(mount_point: str = MOUNT_POINT) -> Container:
 def _read_version_2(folder: str) -> Container:
     memory = _table(f"{folder}/memory.stat")
     used = _table(f"{folder}/cpu.stat")
-    quota, _, period = _line(f"{folder}/cpu.max").partition(" ")
+    quota, _, period = first_line(f"{folder}/cpu.max").partition(" ")
     return Container(
-        memory_limit_bytes=_limit(_line(f"{folder}/memory.max")),
-        memory_used_bytes=max(0, _count(_line(f"{folder}/memory.current")) - memory.get("inactive_file", 0)),
-        swap_limit_bytes=_limit(_line(f"{folder}/memory.swap.max")),
-        swap_used_bytes=_count(_line(f"{folder}/memory.swap.current")),
+        memory_limit_bytes=_limit(first_line(f"{folder}/memory.max")),
+        memory_used_bytes=max(0, _number(f"{folder}/memory.current") - memory.get("inactive_file", 0)),
+        swap_limit_bytes=_limit(first_line(f"{folder}/memory.swap.max")),
+        swap_used_bytes=_number(f"{folder}/memory.swap.current"),
         cpu_limit=_count(quota) / _count(period) if _count(quota) and _count(period) else None,
         user_us=used.get("user_usec", 0),
         system_us=used.get("system_usec", 0),
@@ -63,15 +65,15 @@ def _read_version_2(folder: str) -> Container:
 
 def _read_version_1(folder: str) -> Container:
     memory = _table(f"{folder}/memory/memory.stat")
-    quota = _line(f"{folder}/cpu/cpu.cfs_quota_us")
-    period = _count(_line(f"{folder}/cpu/cpu.cfs_period_us"))
-    held = _count(_line(f"{folder}/memory/memory.usage_in_bytes"))
+    quota = first_line(f"{folder}/cpu/cpu.cfs_quota_us")
+    period = _number(f"{folder}/cpu/cpu.cfs_period_us")
+    held = _number(f"{folder}/memory/memory.usage_in_bytes")
     return Container(
-        memory_limit_bytes=_limit(_line(f"{folder}/memory/memory.limit_in_bytes")),
+        memory_limit_bytes=_limit(first_line(f"{folder}/memory/memory.limit_in_bytes")),
         memory_used_bytes=max(0, held - memory.get("total_inactive_file", 0)),
         cpu_limit=_count(quota) / period if _count(quota) and period else None,
-        user_us=_count(_line(f"{folder}/cpuacct/cpuacct.usage_user")) // 1000,
-        system_us=_count(_line(f"{folder}/cpuacct/cpuacct.usage_sys")) // 1000,
+        user_us=_number(f"{folder}/cpuacct/cpuacct.usage_user") // 1000,
+        system_us=_number(f"{folder}/cpuacct/cpuacct.usage_sys") // 1000,
     )
 
 
@@ -84,12 +86,8 @@ def _count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""
+def _number(path: str) -> int:
+    return _count(first_line(path))
 
 
 def _table(path: str) -> dict[str, int]:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from neuron_monitor.api.nodes import first_line
+
 METADATA_ADDRESS = "http://169.254.169.254"
 FIRMWARE_FOLDER = "/sys/devices/virtual/dmi/id"
 TOKEN_LIFETIME_S = 300
@@ -78,9 +80,9 @@ class Instance:
 
 def read_firmware(folder: str = FIRMWARE_FOLDER) -> tuple[InstanceFacts, bool]:
     """Instance type and id as EC2's firmware tells them, and whether this is EC2."""
-    if _line(f"{folder}/sys_vendor") != "Amazon EC2":
+    if first_line(f"{folder}/sys_vendor") != "Amazon EC2":
         return InstanceFacts(), False
-    kind, identity = _line(f"{folder}/product_name"), _line(f"{folder}/board_asset_tag")
+    kind, identity = first_line(f"{folder}/product_name"), first_line(f"{folder}/board_asset_tag")
     return InstanceFacts(type=kind or UNKNOWN, id=identity if identity.startswith("i-") else UNKNOWN), True
 
 
@@ -126,11 +128,3 @@ def _request(url: str, *, method: str = "GET", headers: dict[str, str]) -> str:
     with opener.open(Request(url, method=method, headers=headers), timeout=TIMEOUT_S) as answer:
         text: str = answer.read(4096).decode("utf-8", "replace")
         return text
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""

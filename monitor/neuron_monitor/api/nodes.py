@@ -53,6 +53,14 @@ def read_text(path: str, limit: int = 4096) -> str:
         os.close(descriptor)
 
 
+def first_line(path: str) -> str:
+    """The first line of a file of the system; "" where there is none."""
+    try:
+        return read_text(path).partition("\n")[0].strip()
+    except OSError:
+        return ""
+
+
 class NodeTable:
     """Numeric nodes in columns: path, descriptor, last value, last fault.
 

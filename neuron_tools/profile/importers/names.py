@@ -11,6 +11,7 @@ TEXTS = pa.dictionary(pa.int32(), pa.string())
 _PYTHON_FUNCTION = re.compile(r"^(.+)\((\d{1,10})\): .+$", re.DOTALL)
 _XLA_FUNCTION = re.compile(r"^\$(.+?):(\d{1,10}) .+$", re.DOTALL)
 _SOURCE = re.compile(r"^(.+):(\d{1,10})$", re.DOTALL)
+_PLANE = re.compile(r"^/device:[A-Za-z0-9_ ]+?:(\d{1,6})\b")
 _DEVICE = re.compile(
     r"^(?:GPU|NPU|XPU|TPU|HPU|MTIA|Neuron(?:Core|Device)?|device)[ :]*(\d{1,6})\b", re.IGNORECASE
 )
@@ -33,8 +34,12 @@ def source_place(text: str) -> tuple[str, int] | None:
 
 def device_number(label: str) -> int | None:
     """The number of a device's label: 3 of `GPU 3`."""
-    found = _DEVICE.match(label)
-    return int(found.group(1)) if found else None
+    return _number(_DEVICE, label)
+
+
+def device_of_plane(name: str) -> int | None:
+    """The number of a device's plane in XLA's profiles, `/device:TPU:0`; None for the host's and others."""
+    return _number(_PLANE, name)
 
 
 def places(
@@ -54,3 +59,8 @@ def _place(pattern: re.Pattern[str], text: str) -> tuple[str, int] | None:
     if found is None or int(found.group(2)) >= 1 << 31:
         return None
     return found.group(1), int(found.group(2))
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.match(text)
+    return int(found.group(1)) if found else None

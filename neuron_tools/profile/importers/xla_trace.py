@@ -12,10 +12,9 @@ from neuron_tools.profile.importers.chrome import ChromeDialect
 from neuron_tools.profile.importers.chrome_trace import read_events
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_rows import JsonRows
-from neuron_tools.profile.importers.names import places, xla_function_place
+from neuron_tools.profile.importers.names import device_of_plane, places, xla_function_place
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
-from neuron_tools.profile.importers.xla_names import device_of_plane
 
 NAME = "XLA trace JSON"
 

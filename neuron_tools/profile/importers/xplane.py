@@ -17,13 +17,12 @@ from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_members import finite_doubles, objects_of_members, quoted
-from neuron_tools.profile.importers.names import places, source_place, xla_function_place
+from neuron_tools.profile.importers.names import device_of_plane, places, source_place, xla_function_place
 from neuron_tools.profile.importers.protobuf_fields import Messages
 from neuron_tools.profile.importers.protobuf_scan import split_messages
 from neuron_tools.profile.importers.recording import LANE, Clock, Process, Recording, Track
 from neuron_tools.profile.importers.spans import stage_spans
 from neuron_tools.profile.importers.trace_file import TraceFile
-from neuron_tools.profile.importers.xla_names import device_of_plane
 
 NAME = "XLA XSpace"
 CHUNK_EVENTS = 1 << 16
