@@ -112,6 +112,7 @@ def _object(name: str, item: Callable[..., object], level: int = 3) -> str:
     # Postponed annotations stand in quotes, unlike the defaults behind them.
     signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(item)))
     signature = re.sub(r"^\(self(, )?", "(", signature)
+    signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)  # a default, by its name
     return f"{'#' * level} {name}\n\n```text\n{name}{signature}\n\n{inspect.getdoc(item)}\n```\n"
 
 
