@@ -96,10 +96,9 @@ def _kinds(options: argparse.Namespace) -> list[str]:
 
 
 def _sources(cases: Sequence[str], options: argparse.Namespace) -> list[str]:
-    """What pytest collects to find cases: their files, or all folders where some of them are programs."""
-    suite = SUITES[options.suite]
-    if suite.programs or suite.pairs:
-        return list(suite.folders)
+    """What pytest collects to find cases: their files in the library, which has many, else all folders."""
+    if options.suite != "nki-library":
+        return list(SUITES[options.suite].folders)
     return sorted({f"test/{name.split('::')[0]}" for name in cases})
 
 

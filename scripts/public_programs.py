@@ -30,6 +30,8 @@ _FAILED_COMPARISON = re.compile(r"\bdiffer\b|\b(match\w*|pass|close|correct\w*)\
 _SHOWN_CHARACTERS = 1200
 _ALLOWED_ERROR = 2e-5
 """Of the norm, as AccelOpt's harness has it (`NKIKernel.rel_tol`)."""
+_KERNEL = "def kernel("
+"""What AccelOpt's harness calls; other files beside the kernels have none."""
 
 
 _PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
@@ -61,11 +63,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Fil
         return None
     if any(fnmatch(name, pattern) for pattern in suite.programs for name in (file_path.name, relative)):
         return Program.from_parent(parent, path=file_path)
-    if (
-        suite.pairs
-        and file_path.suffix == ".py"
-        and file_path.parent == parent.config.rootpath / suite.pairs[0]
-    ):
+    if suite.pairs and fnmatch(relative, suite.pairs[0]) and _KERNEL in file_path.read_text():
         return Pair.from_parent(parent, path=file_path)
     return None
 
@@ -112,7 +110,7 @@ class PairRun(FileRun):
         Raises:
             ProgramFailedError: The harness calls the kernel incorrect.
         """
-        harness = _loaded(self.config.rootpath / "accelopt/eval_numpy.py")
+        harness = _loaded(self._benchmark() / "accelopt/eval_numpy.py")
         task, program = _loaded(self._reference()), _loaded(self.path)
         np.random.seed(0)  # the references draw from NumPy's own generator
         drawn = task.get_inputs()
@@ -124,12 +122,17 @@ class PairRun(FileRun):
         if not found.correct:
             raise ProgramFailedError(str(found.metadata))
 
-    def _reference(self) -> Path:
-        """The file that computes the same in NumPy: the names differ in a last number."""
+    def _benchmark(self) -> Path:
+        """AccelOpt's checkout."""
         pairs = SUITES[os.environ[SUITE]].pairs
         assert pairs is not None
-        stem = self.path.stem.rsplit("_", 1)[0]
-        return next((self.config.rootpath / pairs[1]).glob(f"{stem}_numpy_*.py"))
+        return self.config.rootpath / pairs[1]
+
+    def _reference(self) -> Path:
+        """The file that computes the same in NumPy: its operator is the kernel's name or folder."""
+        named = {_operator(self.path), *self.path.parts}
+        references = sorted((self._benchmark() / "NKIBench/reference").glob("*_numpy_*.py"))
+        return next(file for file in references if _operator(file) in named)
 
 
 class Program(pytest.File):
@@ -143,9 +146,14 @@ class Program(pytest.File):
 
 
 class Pair(Program):
-    """A kernel of AccelOpt's benchmark."""
+    """A kernel for an operator of AccelOpt's benchmark."""
 
     case, run = "reference", PairRun
+
+
+def _operator(file: Path) -> str:
+    """What a file of the benchmark computes: its name without sizes and number."""
+    return re.sub(r"(_[A-Z]+\d+)+(_numpy)?_\d+$", "", file.stem)
 
 
 def _simulate(kernel: Any, inputs: Any) -> Any:

@@ -15,7 +15,8 @@ class Suite:
         tests: Patterns of the names of files that hold test functions.
         programs: Patterns of the names, or paths, of files that are run as programs, with their own checks;
             those that only define kernels are imported.
-        pairs: Folders of kernels and of their references in NumPy, as AccelOpt's harness takes them.
+        pairs: Pattern of the paths of kernels, and AccelOpt's checkout, whose benchmark has their references
+            in NumPy.
         path: Folders that its code imports from, below the checkout.
         options: Further options of pytest.
         variables: Environment variables that its tests read.
@@ -57,7 +58,13 @@ SUITES = {
         path=("src",),
     ),
     "AccelOpt": Suite(
-        ("NKIBench/kernels",), tests=(), pairs=("NKIBench/kernels", "NKIBench/reference"), target="trn1"
+        ("NKIBench/kernels",), tests=(), pairs=("NKIBench/kernels/*.py", "."), target="trn1"
+    ),
+    "kda-for-trainium": Suite(
+        ("workspaces",), tests=(), pairs=("workspaces/*/runs/*.py", "../AccelOpt"), target="trn2"
+    ),
+    "nki-autotune": Suite(
+        ("test",), path=("nkigym/src", "autotune/src", "."), variables={"NKI_CHECKS": "fast"}, target="trn2"
     ),
 }  # fmt: skip
 """By name; that of a checkout, or of one with a suffix."""
