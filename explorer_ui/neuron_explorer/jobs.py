@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.lockdown.query_worker import Interrupting, no_interrupt
+from neuron_tools.profile.lockdown.query_worker import Interrupting
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store import sandbox
 from neuron_tools.profile.store.kept_results import Kept
@@ -217,7 +217,7 @@ class WatchedProfile(Profile):
         return self._read(query, limit_s, lambda cursor: cursor.sql(query, params=given or None))
 
     def first_rows(
-        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting = no_interrupt
+        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting | None = None
     ) -> pa.Table:
         """As `Profile.first_rows`.
 
@@ -226,7 +226,7 @@ class WatchedProfile(Profile):
         """
         self._progress.check()
         try:
-            stop = self._progress.interrupting if interrupting is no_interrupt else interrupting
+            stop = interrupting or self._progress.interrupting
             return self._inner.first_rows(query, most, timeout_s, interrupting=stop)
         except sandbox.QueryError:
             self._progress.check()

@@ -180,7 +180,7 @@ class Profile:
             return cursor.sql(query, params=given or None).to_arrow_table()
 
     def first_rows(
-        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting = no_interrupt
+        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting | None = None
     ) -> pa.Table:
         """The first rows of somebody else's query, at most so many, as `query` with `timeout_s` runs it.
 
@@ -190,7 +190,7 @@ class Profile:
         Raises:
             QueryError: As `query`.
         """
-        return self._foreign(Query(query, [], timeout_s, most, interrupting))
+        return self._foreign(Query(query, [], timeout_s, most, interrupting or no_interrupt))
 
     def _foreign(self, query: Query) -> pa.Table:
         if remote_folder(self.path) is not None:  # a process without a network could not read it
