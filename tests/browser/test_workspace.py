@@ -41,10 +41,12 @@ CROWDED = """() => {
     return overlapping.length + seen.filter((box) => box.right > end).length;
 }"""
 # Keeps the page behind the timeline back until it is told to go on.
-WITHHELD = """document.addEventListener("DOMContentLoaded", () => {
-    const scripts = document.getElementById("page-scripts");
-    scripts.remove();
-    window.goOn = () => { document.body.append(scripts); window.neuronExplorer.loadPage(); };
+WITHHELD = """Object.defineProperty(window, "neuronExplorer", {
+    get() { return this.withheld; },
+    set(explorer) {
+        this.goOn = explorer.loadPage;
+        this.withheld = { ...explorer, loadPage: () => undefined };
+    },
 });"""
 PLACE = """(selector) => {
     const { left, top, width, height } = document.querySelector(selector).getBoundingClientRect();

@@ -239,7 +239,7 @@
     for (const name of ["load", "error"]) scripts.at(-1).addEventListener(name, () => document.body.append(last));
     document.body.append(...scripts);
   }
-  document.addEventListener("DOMContentLoaded", () => setTimeout(loadPage, LONGEST_WAIT_MS));
+  document.addEventListener("DOMContentLoaded", () => setTimeout(() => window.neuronExplorer.loadPage(), LONGEST_WAIT_MS));
 
   // --- the workspace -----------------------------------------------------------------------------
   const scripts = new Map();
