@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ STACKS = {
     "int8": Stack(("torchao",)),
     "fp8": Stack(("torchao",)),
     "fsdp2": Stack(("accelerate",), TORCHRUN),
+    "zero": Stack(("deepspeed",), TORCHRUN),
 }
 
 
@@ -58,7 +60,8 @@ def command_of(name: str) -> list[str]:
 
 def run(name: str, folder: Path, *arguments: str, before: Sequence[str] = ()) -> dict[str, Any]:
     command = [*before, *command_of(name), *arguments]
-    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    own = {**os.environ, "DS_ACCELERATOR": "cpu"} if "--cpu" in arguments else None
+    answer = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr[-4000:]
     (line,) = [line for line in answer.stdout.splitlines() if line.startswith('{"device"')]
     found: dict[str, Any] = json.loads(line)
