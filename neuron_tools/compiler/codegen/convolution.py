@@ -31,6 +31,7 @@ from neuron_tools.compiler.codegen.window_forms import (
     by_rows,
     joined_groups,
     over_groups,
+    plane_by_plane,
     quickest_form,
     turned_image,
 )
@@ -70,6 +71,7 @@ def generate_convolution(context: Context, group: Group) -> None:
         sizes = joined_sizes(sizes, joined) if joined else sizes
         Matmul(context, group, left, right, sizes, hlo, joined).generate()
         return
+    right = plane_by_plane(context, right, numbers, window, hlo)
     if window.groups == 1 and joined is None:
         left = as_stored(context, left, sizes.depth, window.outputs)
     Convolution(context, group, left, right, sizes, hlo, window, joined).generate()

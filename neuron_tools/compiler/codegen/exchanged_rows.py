@@ -27,6 +27,10 @@ from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 LONG_BYTES = 2048
 """A partition's stretch from which DMA is near its full rate (nki_hardware section 9: at least 2 KiB)."""
+NARROW = 32
+"""Rows or columns of a matrix up to which its elements are exchanged as short rows are."""
+LEAST_STRETCH_BYTES = 256
+"""Shorter stretches of elements are slower than turning them."""
 TILE_SHARE = 8
 """A tile takes at most one part in so many of a partition: a few are there at a time."""
 
@@ -89,6 +93,18 @@ def find_exchange(context: Context, group: Group) -> Exchange | None:
     return best if best.shared > 1 else None
 
 
+def find_narrow_exchange(context: Context, group: Group) -> Exchange | None:
+    """The exchange of a transpose of matrices that would leave most of the Tensor engine's array empty."""
+    sizes = _matrices(_merged(context.plan.views.factors_in_memory(group.operations[0])))
+    if sizes is None or sizes[3] > 1 or min(sizes[1], sizes[2]) > NARROW:
+        return None
+    exchange = find_exchange(context, group)
+    if exchange is None:
+        return None
+    item = context.location(exchange.source).dtype.byte_count
+    return exchange if min(exchange.runs) * item >= LEAST_STRETCH_BYTES else None
+
+
 def _merged(factors: tuple[Factor, ...]) -> list[Factor]:
     """Factors with those joined that count on in memory."""
     merged: list[Factor] = []
@@ -102,6 +118,8 @@ def _merged(factors: tuple[Factor, ...]) -> list[Factor]:
 
 def _matrices(factors: list[Factor]) -> tuple[int, int, int, int] | None:
     """(outer, rows, pieces, run) of factors that read pieces of rows column by column; None for others."""
+    if factors and factors[-1][1] != 1:
+        factors = [*factors, (1, 1)]
     (outer, outer_stride), *inner = factors if len(factors) == 4 else [(1, 0), *factors]
     if len(inner) != 3:
         return None

@@ -13,7 +13,11 @@ from neuron_tools.compiler.codegen.control import generate_branch, generate_whil
 from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.exchange import generate_exchange
-from neuron_tools.compiler.codegen.exchanged_rows import find_exchange, generate_exchange_of_rows
+from neuron_tools.compiler.codegen.exchanged_rows import (
+    find_exchange,
+    find_narrow_exchange,
+    generate_exchange_of_rows,
+)
 from neuron_tools.compiler.codegen.fold import generate_reduce
 from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
 from neuron_tools.compiler.codegen.loop import generate_loop
@@ -38,6 +42,14 @@ def _generate_loop(context: Context, group: Group) -> None:
         generate_exchange_of_rows(context, group, exchange)
 
 
+def _generate_transpose(context: Context, group: Group) -> None:
+    exchange = find_narrow_exchange(context, group)
+    if exchange is None:
+        generate_transpose(context, group)
+    else:
+        generate_exchange_of_rows(context, group, exchange)
+
+
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "loop": _generate_loop,
     "attention": generate_attention,
@@ -47,7 +59,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "if": generate_branch,
     "case": generate_branch,
     "reduce": generate_reduce,
-    "transpose": generate_transpose,
+    "transpose": _generate_transpose,
     "gather": generate_gather,
     "dynamic_gather": generate_gather,
     "scatter": generate_scatter,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.joined_batches import Joined
-from neuron_tools.compiler.codegen.operands import Operand
+from neuron_tools.compiler.codegen.operands import Operand, neighbours
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.codegen.windows import MANY_TAPS, Window
 from neuron_tools.compiler.hlo import TensorType
@@ -147,3 +147,35 @@ def turned_image(
     )
     turn_matrices(context, location, copy, (outer, channels, window.input_pixels), hlo)
     return replace(pixels, turned_copy=copy)
+
+
+def plane_by_plane(context: Context, image: Operand, numbers: Numbers, window: Window, hlo: int) -> Operand:
+    """The image with the pixels of each channel together: as it lies, or turned in HBM.
+
+    An image that was put together from tokens has its channels together, and would be loaded pixel by pixel.
+
+    Args:
+        context: Where code goes.
+        image: The image as it is.
+        numbers: Names of the convolution's dimensions.
+        window: Sizes of the convolution.
+        hlo: The row that turning it belongs to.
+    """
+    layout = context.plan.views.layout(image.value)
+    dims = dict(zip(numbers["input"], layout.dims))
+    pixels = [factor for name, factors in dims.items() if name.isdigit() for factor in factors]
+    channels = window.inputs * window.groups
+    together = neighbours([*dims["f"], *pixels]) == channels * window.input_pixels
+    if window.channels_last or image.root < 0 or image.run > 1 or neighbours(dims["f"]) != channels:
+        return image
+    if (
+        not together
+        or context.type_of(image.root).element_count != context.type_of(image.value).element_count
+    ):
+        return image
+    location = context.location(image.root)
+    sizes = window.images, window.input_pixels, channels
+    type_ = TensorType((sizes[0], sizes[2], sizes[1]), location.type.dtype)
+    copy = context.scratch(f"planes.{image.value}", type_)
+    turn_matrices(context, location, copy, sizes, hlo)
+    return replace(image, run=window.input_pixels, turned_copy=copy)

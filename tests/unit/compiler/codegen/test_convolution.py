@@ -87,3 +87,24 @@ def test_a_batch_norm_of_stored_statistics_is_one_scale_and_one_shift():
     assert vectors.count(TensorKind.CONSTANT) == 2
     loaded = folded.dmas[folded.dmas["destination_memory"] == Memory.SBUF]["bytes"].sum()
     assert loaded < apart.dmas[apart.dmas["destination_memory"] == Memory.SBUF]["bytes"].sum()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_an_image_made_of_tokens_is_turned_and_not_loaded_pixel_by_pixel(dtype):
+    tokens, image = tensor((2, SIDE, SIDE, CHANNELS), dtype), tensor((2, CHANNELS, SIDE, SIDE), dtype)
+    kernel = tensor((CHANNELS, CHANNELS, 1, 1), dtype)
+    text = function(
+        f"%t: {tokens}, %k: {kernel}", image,
+        f"%i = stablehlo.transpose %t, dims = [0, 3, 1, 2] : ({tokens}) -> {image}",
+        convolved("r", "i", "k", (image, kernel, image), 0),
+    )  # fmt: skip
+    program = compile_module(module(text), CORE)
+    plain = compile_module(
+        module(
+            function(f"%i: {image}, %k: {kernel}", image, convolved("r", "i", "k", (image, kernel, image), 0))
+        ),
+        CORE,
+    )
+    loads = program.dmas[program.dmas["source_memory"] == Memory.HBM]
+    assert loads["descriptor_bytes"].min() >= 256
+    assert simulate(program, CORE).duration_ps < 3 * simulate(plain, CORE).duration_ps

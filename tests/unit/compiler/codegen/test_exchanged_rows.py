@@ -7,7 +7,7 @@ import pytest
 
 from neuron_tools.records.program import Memory
 from neuron_tools.simulator import simulate
-from tests.unit.compiler.modules import CORE, compiled, function, tensor
+from tests.unit.compiler.modules import CORE, compiled, function, opcodes, tensor
 
 EFFICIENT_BYTES = 512
 BOUND_RATIO = 1.5
@@ -43,3 +43,25 @@ def test_a_prime_number_of_rows_is_still_exchanged():
     program = _exchanged((7, 131, 3, 16), (0, 2, 1, 3), "f32")
     moved = program.dmas["bytes"][program.dmas["destination_memory"] == Memory.HBM]
     assert moved.sum() == 7 * 131 * 3 * 16 * 4
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("bf16", 2), ("f32", 4)])
+@pytest.mark.parametrize(
+    ("shape", "permutation"),
+    [
+        ((256, 256, 8), (2, 0, 1)),
+        ((8, 256, 256), (1, 2, 0)),
+        ((64, 4096, 3), (0, 2, 1)),
+        ((16, 4096, 24), (0, 2, 1)),
+    ],
+)
+def test_narrow_matrices_are_turned_near_the_hbm_bound(shape, permutation, dtype, size):
+    program = _exchanged(shape, permutation, dtype)
+    bound_us = 2 * int(np.prod(shape)) * size / CORE.dma_bandwidth * 1e6
+    assert simulate(program, CORE).duration_ps * 1e-6 < 2 * bound_us + 3
+    assert program.dmas["bytes"].sum() == 2 * int(np.prod(shape)) * size
+
+
+def test_matrices_that_fill_the_tensor_engine_are_turned_there():
+    program = _exchanged((256, 256), (1, 0), "f32")
+    assert "TRANSPOSE" in opcodes(program)
