@@ -19,8 +19,8 @@ from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import PSUM, SBUF, Call, Derived, Instruction, Operand
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.microscaling import dequantized
+from neuron_tools.nki.placement import PSUM_BANK_BYTES
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.tracer import active
 from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -39,13 +39,12 @@ def _crosses_banks(dst: NkiTensor) -> bool:
     """Whether a result begins in one PSUM bank and ends in another; a tile of more than a bank starts one."""
     storage = dst.storage
     assert storage is not None  # results have memory
-    bank = active().core.psum_bank_bytes
-    in_one = storage.pitch_bytes <= bank and storage.address is None
+    in_one = storage.pitch_bytes <= PSUM_BANK_BYTES and storage.address is None
     if in_one or storage.blocks > 1 or storage.region is not MemoryRegion.psum:
         return False
     _, _, low, high = dst.box()
     start = storage.address or 0
-    return (start + low) // bank != (start + high - 1) // bank
+    return (start + low) // PSUM_BANK_BYTES != (start + high - 1) // PSUM_BANK_BYTES
 
 
 def _check_bank(call: Call) -> None:
