@@ -225,12 +225,7 @@ class _Reader:
         }
         if keys:
             times = pc.coalesce(rows["timestampNs"], rows["timestamp"])
-            columns = {
-                LANE: pa.array([lane_of[key] for key in keys], pa.int32()),
-                "timestamp": pa.array(times_of(times)),
-                "value": rows[name],
-            }
-            self._recording.append("TraceCounter", columns)
+            self._recording.append_samples([lane_of[key] for key in keys], times_of(times), rows[name])
 
     def _owner(self) -> int:
         """The process whose threads called CANN or PyTorch; none if several did or nobody tells."""

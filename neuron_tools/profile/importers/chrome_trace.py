@@ -211,14 +211,7 @@ class ChromeReader:
         lane = self._layout.counter_lanes(rows.take(row), series)
         finite = values.take(pa.array(kept)).to_numpy(zero_copy_only=False)
         ok = np.isfinite(finite)
-        self._recording.append(
-            "TraceCounter",
-            {
-                LANE: pa.array(lane[ok], pa.int32()),
-                "timestamp": pa.array(time_ns[row][ok]),
-                "value": pa.array(finite[ok]),
-            },
-        )
+        self._recording.append_samples(lane[ok], time_ns[row][ok], finite[ok])
 
     def _span_columns(self, rows: JsonRows, inside: JsonRows, lane: Ints, time_ns: Ints) -> dict[str, Any]:
         """Columns of spans but their ends: lane, start_ts, name, category, source, correlation, arguments."""

@@ -24,7 +24,7 @@ from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.kineto_devices import KernelPlaces
 from neuron_tools.profile.importers.names import device_number, places, python_function_place
-from neuron_tools.profile.importers.recording import LANE, Clock, Recording
+from neuron_tools.profile.importers.recording import Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 NAME = "torch.profiler"
@@ -162,8 +162,7 @@ def _add_memory(
             for key in set(keys)
         }
         lane = np.array([lanes[key] for key in keys], np.int32)
-        columns = {LANE: lane[valid], "timestamp": time_ns[valid], "value": values[valid].astype(np.float64)}
-        recording.append("TraceCounter", {name: pa.array(column) for name, column in columns.items()})
+        recording.append_samples(lane[valid], time_ns[valid], values[valid])
 
 
 def _device_name(kind: int, number: int) -> str:

@@ -171,14 +171,7 @@ def _sizes(events: Sequence[_Event], kind: str, segments: Sequence[dict[Any, Any
 def _stage_counter(recording: Recording, lane: int, sizes: Floats, times: Ints) -> None:
     """Samples wherever the size changes, the first at the beginning."""
     changed = np.concatenate([[True], sizes[1:] != sizes[:-1]])
-    recording.append(
-        "TraceCounter",
-        {
-            LANE: pa.array(np.full(int(changed.sum()), lane, np.int32)),
-            "timestamp": pa.array(times[changed]),
-            "value": pa.array(sizes[changed]),
-        },
-    )
+    recording.append_samples(lane, times[changed], sizes[changed])
 
 
 def _stage_events(

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
-from neuron_tools.profile.importers.recording import LANE, Clock, Process, Recording, Track
+from neuron_tools.profile.importers.recording import Clock, Process, Recording, Track
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 NAME = "torch memory timeline"
@@ -136,9 +135,4 @@ def _times_and_sizes(file: TraceFile) -> tuple[list[Any], list[Any]]:
 
 
 def _stage(recording: Recording, lanes: Any, time_ns: Ints, values: Any) -> None:
-    columns = {
-        LANE: pa.array(lanes.astype(np.int32)),
-        "timestamp": pa.array(time_ns),
-        "value": pa.array(values.astype(np.float64)),
-    }
-    recording.append("TraceCounter", columns)
+    recording.append_samples(lanes, time_ns, values)

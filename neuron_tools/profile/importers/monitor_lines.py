@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
@@ -117,12 +116,7 @@ class _Samples:
         self._recording.clock = Clock(0 if self._is_absolute else None, self._host)
 
     def _flush(self) -> None:
-        columns = {
-            LANE: pa.array(self._waiting[LANE], pa.int32()),
-            "timestamp": pa.array(self._waiting["timestamp"], pa.int64()),
-            "value": pa.array(self._waiting["value"], pa.float64()),
-        }
-        self._recording.append("TraceCounter", columns)
+        self._recording.append_samples(*(self._waiting[name] for name in (LANE, "timestamp", "value")))
         self._waiting.clear()
 
     def _lane(self, path: str) -> int | None:

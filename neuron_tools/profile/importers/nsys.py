@@ -147,12 +147,8 @@ class _Reader:
                 zip(known["typeId"].fill_null(0).to_pylist(), known["metricId"].fill_null(0).to_pylist())
             )
             lane_of = {key: self._metric_lane(key, names) for key in set(keys)}
-            columns = {
-                LANE: pa.array([lane_of[key] for key in keys], pa.int32()),
-                "timestamp": pa.array(times_of(known["timestamp"])),
-                "value": known["value"],
-            }
-            self._recording.append("TraceCounter", columns)
+            lanes = [lane_of[key] for key in keys]
+            self._recording.append_samples(lanes, times_of(known["timestamp"]), known["value"])
 
     def finish(self) -> None:
         """Stages the devices, tells the clock and what was not read."""

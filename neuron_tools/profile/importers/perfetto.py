@@ -254,8 +254,7 @@ class PerfettoReader:
             value[chosen] *= factor
         kept = (has_whole | has_exact)[rows] & np.isfinite(value)
         lane = self._lanes(track, is_counter=True)
-        columns = {LANE: lane[kept].astype(np.int32), "timestamp": time[kept], "value": value[kept]}
-        self._recording.append("TraceCounter", {name: pa.array(column) for name, column in columns.items()})
+        self._recording.append_samples(lane[kept], time[kept], value[kept])
 
     def _add_spans(
         self,

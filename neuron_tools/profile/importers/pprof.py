@@ -12,7 +12,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
@@ -21,7 +20,7 @@ from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
-from neuron_tools.profile.importers.recording import LANE, Clock, Recording
+from neuron_tools.profile.importers.recording import Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 NAME = "pprof"
@@ -130,12 +129,8 @@ def _bytes_by_function(
 
 
 def _stage_bytes(recording: Recording, lanes: Lanes, kind: str, held: list[tuple[str, int]]) -> None:
-    columns = {
-        LANE: pa.array([lanes.counter(NO_NUMBER, kind, name, "bytes") for name, _ in held], pa.int32()),
-        "timestamp": pa.array(np.zeros(len(held), np.int64)),
-        "value": pa.array([float(value) for _, value in held]),
-    }
-    recording.append("TraceCounter", columns)
+    counters = [lanes.counter(NO_NUMBER, kind, name, "bytes") for name, _ in held]
+    recording.append_samples(counters, [0] * len(held), [float(value) for _, value in held])
 
 
 def _small_numbers(message: bytes) -> list[int] | None:

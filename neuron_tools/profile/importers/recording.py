@@ -66,6 +66,10 @@ class Clock:
     host: str | None = None
 
 
+def _column(values: Any, dtype: pa.DataType) -> pa.Array:
+    return values.cast(dtype) if isinstance(values, pa.Array) else pa.array(values, dtype)
+
+
 @dataclass
 class Recording:
     """One imported file.
@@ -113,6 +117,21 @@ class Recording:
             self._writers[table] = (stream, pa.ipc.new_stream(stream, batch.schema, options=_IPC_OPTIONS))
         self._writers[table][1].write_batch(batch)
         self.row_counts[table] += batch.num_rows
+
+    def append_samples(self, lane: Any, time_ns: Any, value: Any) -> None:
+        """Stages samples of counters.
+
+        Args:
+            lane: Of all samples, or shape (samples,): of each.
+            time_ns: shape (samples,), on the file's own clock.
+            value: shape (samples,).
+        """
+        times = _column(time_ns, pa.int64())
+        lanes = np.full(len(times), lane, np.int32) if isinstance(lane, int) else lane
+        self.append(
+            "TraceCounter",
+            {LANE: _column(lanes, pa.int32()), "timestamp": times, "value": _column(value, pa.float64())},
+        )
 
     def append_if_any(self, table: str, columns: Mapping[str, Any] | None) -> None:
         """As `append`, where there is something to stage."""

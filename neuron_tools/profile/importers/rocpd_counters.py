@@ -9,7 +9,7 @@ import pyarrow as pa
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
-from neuron_tools.profile.importers.recording import LANE, Recording
+from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.rocpd_session import Session
 
 
@@ -47,19 +47,15 @@ class RocpdCounters:
             place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
             self._is_told[place] = True
             lanes = self._lanes_of(processes[row], self._counters[place])
-            self._append(lanes, start[row], self._values[place])
+            self._recording.append_samples(lanes, start[row], self._values[place])
             if end is not None:
-                self._append(lanes, end[row], np.zeros(len(row)))
+                self._recording.append_samples(lanes, end[row], np.zeros(len(row)))
         return np.asarray(count > 0)
 
     def finish(self) -> None:
         """Tells of values that belong to nothing with a time."""
         left = int(np.count_nonzero(~self._is_told))
         self._recording.warn("Values of counters without a time were left out.", count=left)
-
-    def _append(self, lanes: pa.Array, times: Ints, values: Floats) -> None:
-        columns = {LANE: lanes, "timestamp": pa.array(times), "value": pa.array(values)}
-        self._recording.append("TraceCounter", columns)
 
     def _lanes_of(self, processes: Ints, counters: Ints) -> pa.Array:
         different, places = distinct_rows(processes, counters)

@@ -12,7 +12,7 @@ from neuron_tools.arrays import Ints
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_columns import objects_of_columns
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
-from neuron_tools.profile.importers.recording import LANE, Recording
+from neuron_tools.profile.importers.recording import Recording
 
 CATEGORY = "memory"
 _ALLOCATED, _FREED, _NEITHER = 1, -1, 0
@@ -103,11 +103,4 @@ class RocpdMemory:
             owner = "host" if of_device == NO_NUMBER else f"GPU {of_device}"
             lane = self._lanes.counter(number, owner, "memory allocated", "bytes")
             held = np.cumsum(change[own].astype(np.float64))
-            self._recording.append(
-                "TraceCounter",
-                {
-                    LANE: pa.array(np.full(len(own), lane, np.int32)),
-                    "timestamp": pa.array(time[own]),
-                    "value": pa.array(held),
-                },
-            )
+            self._recording.append_samples(lane, time[own], held)

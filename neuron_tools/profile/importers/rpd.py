@@ -106,12 +106,8 @@ class _Reader:
             rows = timed_rows(batch.filter(is_number), "start", _MONITOR, self._recording)
             keys = list(zip(*(rows[name].to_pylist() for name in ("deviceType", "deviceId", "monitorType"))))
             lane_of = {key: self._counter(*key) for key in set(keys)}
-            columns_of = {
-                LANE: pa.array([lane_of[key] for key in keys], pa.int32()),
-                "timestamp": pa.array(times_of(rows["start"])),
-                "value": rows["value"].cast(pa.float64()),
-            }
-            self._recording.append("TraceCounter", columns_of)
+            lanes = [lane_of[key] for key in keys]
+            self._recording.append_samples(lanes, times_of(rows["start"]), rows["value"])
 
     def _counter(self, kind: str | None, device: int | None, name: str | None) -> int:
         owner = f"{(kind or 'device').upper()} {device or 0}"
