@@ -9,7 +9,7 @@ from neuron_tools.frontends.nki.torch_custom_op import nki_op
 from neuron_tools.frontends.nki.wrapper import wrap_nki
 from neuron_tools.frontends.torch_trace.weights import replace_weights
 
-from . import contexts, experimental, runtime_classes
+from . import contexts, experimental, runtime_classes, testing
 from .inference import (
     BucketModelConfig,
     DataParallel,
@@ -27,7 +27,7 @@ __version__ = "2.9.0"
 __all__ = [
     "BucketModelConfig", "DataParallel", "PartitionerConfig", "analyze", "async_load", "bucket_model_trace",
     "contexts", "dynamic_batch", "experimental", "lazy_load", "move_trace_to_device", "nki_jit", "nki_op",
-    "replace_weights", "trace", "wrap_nki",
+    "replace_weights", "testing", "trace", "wrap_nki",
 ]  # fmt: skip
 
 

@@ -41,6 +41,12 @@ def test_a_group_of_ranks_is_a_ring(names):
     assert config.rank_src_tgt_pairs[3] == [(1, 3), (3, 1)]
 
 
+def test_options_of_closed_kernels_can_be_made_without_them(names):
+    from neuronxcc.nki._private_kernels.blockwise_mm import SkipMode
+
+    assert SkipMode(True, False) == SkipMode(skip_token=True)
+
+
 def test_the_platform_is_that_of_the_options_or_the_device(names, monkeypatch):
     from torch_neuronx.utils import get_platform_target
 
