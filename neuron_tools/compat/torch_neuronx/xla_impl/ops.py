@@ -6,7 +6,7 @@ import torch
 
 from neuron_tools.compat.torch_neuronx.nki_jit import nki_jit
 
-__all__ = ["Argmax", "Softmax", "TopK", "nki_jit"]
+__all__ = ["Argmax", "ConcatenateOp", "RmsNorm", "Softmax", "TopK", "nki_jit"]
 
 
 class TopK:
@@ -35,3 +35,22 @@ class Softmax:
     def apply(tensor: torch.Tensor, dim: int = -1) -> torch.Tensor:
         """Probabilities."""
         return torch.softmax(tensor, dim)
+
+
+class RmsNorm:
+    """Values over the root of the mean of their squares along a dimension, times a weight for each."""
+
+    @staticmethod
+    def apply(tensor: torch.Tensor, weight: torch.Tensor, eps: float, dim: int) -> torch.Tensor:
+        """Normalized values, of the tensor's shape; the weight has the dimension's size."""
+        moved = tensor.movedim(dim, -1)
+        return torch.nn.functional.rms_norm(moved, moved.shape[-1:], weight, eps).movedim(-1, dim)
+
+
+class ConcatenateOp:
+    """Tensors one after the other along a dimension."""
+
+    @staticmethod
+    def apply(*tensors: torch.Tensor, dim: int = 0) -> torch.Tensor:
+        """All of them as one."""
+        return torch.cat(tensors, dim)
