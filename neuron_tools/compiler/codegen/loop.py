@@ -52,6 +52,8 @@ LEAST_ROWS_TOGETHER = 2
 """Of short rows that share a partition: with a single one, numbers of rows would be scalars."""
 LONGEST_CHUNK = 2048
 """Elements of a row that is cut up: the engines begin early and end late by a tile's time each."""
+LONG_ROW = 8192
+"""Elements of a row from which on a single pass over it is worth several tiles."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -78,7 +80,7 @@ def generate_loop(context: Context, group: Group) -> None:
         and selection.levels == 1
         and space.chunk < space.columns,
     )
-    if selection.levels > 1:
+    if selection.levels > 1 or _sums_long_rows(selection, space):
         space = _few_long_rows(group, space)
     if space.passes > space.chunks:
         join_within_levels(selection)
@@ -129,6 +131,12 @@ def _with_kept_tiles(
     keeping.keep(count)
     keeping.build()
     return keeping if keeping.fits() else body
+
+
+def _sums_long_rows(selection: Selection, space: Space) -> bool:
+    """Whether rows are reduced in one pass, as for a bias, and long enough to be cut up for it."""
+    reduces = any(micro.reduces is not None for micro in selection.micros)
+    return reduces and space.columns >= LONG_ROW
 
 
 def _few_long_rows(group: Group, space: Space) -> Space:

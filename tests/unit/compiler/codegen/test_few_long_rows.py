@@ -130,3 +130,12 @@ def test_rows_in_one_piece_stay_whole():
     program = compiled((aten.native_layer_norm.default, arguments))
     assert (program.instructions["elements"] == 768).any()
     assert not (program.instructions["elements"] == 512).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_of_few_channels_add_up_while_they_are_loaded(dtype):
+    image = tensor(32, 64, 32, 32, dtype=dtype)
+    program = compiled((aten.sum.dim_IntList, (image, [0, 2, 3])))
+    assert tile_races(program, CORE) == 0
+    bound_s = image.numel() * dtype.itemsize / DRAWN_BY_A_CORE
+    assert simulate(program, CORE).duration_ps * 1e-12 < 3 * bound_s
