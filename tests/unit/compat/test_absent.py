@@ -66,3 +66,10 @@ def test_programs_can_turn_the_compilers_messages_off(names):
         assert logging.getLevelName(logging.OFF) == "OFF"
     finally:
         logging.disable(logging.NOTSET)
+
+
+def test_the_compilers_command_can_be_imported_and_says_that_it_is_not_there(names):
+    from neuronxcc.driver.CommandDriver import main
+
+    with pytest.raises(AbsentError, match=r"CommandDriver\.main is not there: AWS's compiler is not here"):
+        main()

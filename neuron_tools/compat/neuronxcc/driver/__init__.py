@@ -1,0 +1,1 @@
+"""`neuronxcc.driver`: the compiler's command, which libraries name when they are imported."""
