@@ -47,6 +47,26 @@ def test_options_of_closed_kernels_can_be_made_without_them(names):
     assert SkipMode(True, False) == SkipMode(skip_token=True)
 
 
+def test_a_function_that_builds_hlo_can_be_defined_and_says_that_it_is_not_run(names):
+    from torch_neuronx.xla_impl.ops import xla_hlo_call
+
+    @xla_hlo_call
+    def dynamic_slice(scribe):
+        raise AssertionError
+
+    with pytest.raises(
+        AbsentError, match=r"dynamic_slice builds is not there: AWS's builder of HLO is closed"
+    ):
+        dynamic_slice()
+
+
+def test_names_of_operations_need_no_block_of_their_own(names):
+    from torch_neuronx.experimental.profiler.v2_x.custom_op_name import hlo_debug
+
+    with hlo_debug(add_var_names=True):
+        pass
+
+
 def test_the_platform_is_that_of_the_options_or_the_device(names, monkeypatch):
     from torch_neuronx.utils import get_platform_target
 

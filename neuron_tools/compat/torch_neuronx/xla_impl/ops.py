@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from neuron_tools.compat.torch_neuronx.nki_jit import nki_jit
+from neuron_tools.compat.torch_neuronx.xla_impl.base import xla_hlo_call
 
-__all__ = ["Argmax", "ConcatenateOp", "RmsNorm", "Softmax", "TopK", "nki_jit"]
+__all__ = ["Argmax", "ConcatenateOp", "RmsNorm", "Softmax", "TopK", "nki_jit", "xla_hlo_call"]
 
 
 class TopK:
