@@ -16,7 +16,8 @@ from neuron_tools.compiler.opcodes import DROPOUT, ELEMENTWISE
 
 MINIMUM_ROWS = 64
 """Fewer queries leave most of a 128 x 128 tile empty; other code serves them better."""
-MINIMUM_COLUMNS = 128
+MINIMUM_COLUMNS = 64
+"""Fewer keys make the softmax so quick that it is turned and copied more than it computes."""
 MAXIMUM_DEPTH = 256
 """Contraction of the scores (head size) that two stationary tiles hold."""
 HIDDEN_BELOW = -1e4

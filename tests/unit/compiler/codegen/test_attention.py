@@ -110,6 +110,14 @@ def test_scores_of_four_bytes_never_leave_the_chip_either(rows, is_causal):
     assert tile_races(program) == 0
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_queries_of_an_image_meet_the_few_keys_of_a_text_in_one_loop(dtype):
+    program = compiled(attention(8, 1024, 77, DEPTH, dtype=dtype))
+    assert [operation.opcode for operation in program.hlo] == ["fusion"]
+    assert moved(program, Memory.SBUF, Memory.HBM) == 8 * 1024 * DEPTH * (4 if dtype == "f32" else 2)
+    assert tile_races(program) == 0
+
+
 def training_forward(batch, heads, rows, dtype=torch.bfloat16, dropout=0.0):
     """The forward of attention on heads that lie beside each other in tokens."""
     target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
