@@ -37,9 +37,11 @@ def _kth_smallest(tensor: Any, k: int, dim: int = -1, keepdim: bool = False) -> 
 def _sorted_top(
     tensor: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Any, Any]:
-    """In order where any order would do: torch-mlir has no other."""
-    values, indices = torch.topk(tensor, k, dim, largest, True)
-    return values, indices
+    """In order where any order would do: torch-mlir has no other. In order, the head of a sort."""
+    values, indices = (
+        torch.sort(tensor, dim, largest) if sorted else torch.topk(tensor, k, dim, largest, True)
+    )
+    return values.narrow(dim, 0, k), indices.narrow(dim, 0, k)
 
 
 @decomposes(_aten.cumprod.default)
