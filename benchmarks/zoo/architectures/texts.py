@@ -12,6 +12,16 @@ _MAMBA2_MIX: Settings = {
     "mamba_chunk_size": 4,
 }
 
+_LATENT: Settings = {
+    "kv_lora_rank": 16,
+    "q_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 8,
+    "num_key_value_heads": 4,
+}
+_GROUPED: Settings = {"n_routed_experts": 8, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1}
+
 DECODERS = (
     Architecture("mistral", "MistralForCausalLM", "sliding window", settings={"sliding_window": 4}),
     Architecture(
@@ -43,6 +53,24 @@ DECODERS = (
     Architecture("stablelm", "StableLmForCausalLM", "norms per head", settings={"qk_layernorm": True}),
     Architecture("nemotron", "NemotronForCausalLM", "squared ReLU"),
     Architecture("smollm3", "SmolLM3ForCausalLM", "layers without positions"),
+    Architecture("diffllama", "DiffLlamaForCausalLM", "one attention less another"),
+    Architecture("apertus", "ApertusForCausalLM", "an activation with learnt slopes"),
+    Architecture("doge", "DogeForCausalLM", "masks made of the values"),
+    Architecture(
+        "gemma3n",
+        "Gemma3nForCausalLM",
+        "several residual streams, sparse MLPs, shared keys",
+        settings={
+            "num_hidden_layers": 4,
+            "num_kv_shared_layers": 2,
+            "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 128,
+            "laurel_rank": 8,
+            "sliding_window": 4,
+            "layer_types": ["sliding_attention", "full_attention"] * 2,
+            "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
+        },
+    ),
     Architecture(
         "xlnet", "XLNetLMHeadModel", "two-stream relative attention", settings={"d_head": 8}, generates=False
     ),
@@ -54,19 +82,42 @@ MIXTURES = (
         "deepseek_v3",
         "DeepseekV3ForCausalLM",
         "latent attention, grouped experts",
+        settings={**_LATENT, **_GROUPED},
+    ),
+    Architecture(
+        "deepseek_v2",
+        "DeepseekV2ForCausalLM",
+        "rotary as complex numbers",
+        settings={**_LATENT, **_GROUPED, "head_dim": 8},
+    ),
+    Architecture(
+        "deepseek_v32",
+        "DeepseekV32ForCausalLM",
+        "an indexer picks the keys",
         settings={
-            "kv_lora_rank": 16,
-            "q_lora_rank": 16,
-            "qk_rope_head_dim": 8,
-            "qk_nope_head_dim": 8,
-            "v_head_dim": 8,
-            "num_key_value_heads": 4,
-            "n_routed_experts": 8,
-            "n_group": 2,
-            "topk_group": 1,
-            "first_k_dense_replace": 1,
+            **_LATENT,
+            **_GROUPED,
+            "head_dim": 8,
+            "index_topk": 4,
+            "index_head_dim": 16,
+            "index_n_heads": 2,
         },
     ),
+    Architecture(
+        "longcat_flash",
+        "LongcatFlashForCausalLM",
+        "experts that do nothing",
+        settings={
+            **_LATENT,
+            "head_dim": 8,
+            "moe_topk": 2,
+            "n_routed_experts": 4,
+            "zero_expert_num": 2,
+            "expert_ffn_hidden_size": 16,
+        },
+    ),
+    Architecture("jetmoe", "JetMoeForCausalLM", "experts of attention", settings={"kv_channels": 8}),
+    Architecture("phimoe", "PhimoeForCausalLM", "a router with a margin"),
     Architecture(
         "gpt_oss", "GptOssForCausalLM", "attention sinks, clamped experts", settings={"sliding_window": 4}
     ),
@@ -166,6 +217,53 @@ RECURRENT = (
         "Lfm2ForCausalLM",
         "gated short convolutions",
         settings={"layer_types": ["conv", "full_attention"]},
+    ),
+    Architecture(
+        "nemotron_h",
+        "NemotronHForCausalLM",
+        "Mamba 2, attention, experts, one a layer",
+        settings={
+            "mamba_num_heads": 8,
+            "mamba_head_dim": 8,
+            "ssm_state_size": 8,
+            "n_groups": 2,
+            "chunk_size": 4,
+            "use_mamba_kernels": False,
+            "layers_block_type": ["mamba", "attention", "moe"],
+            "moe_shared_expert_intermediate_size": 32,
+            "n_routed_experts": 4,
+        },
+    ),
+    Architecture(
+        "granitemoehybrid",
+        "GraniteMoeHybridForCausalLM",
+        "Mamba 2, attention and experts",
+        settings={**_MAMBA2_MIX, "layer_types": ["mamba", "attention"]},
+    ),
+    Architecture(
+        "kimi_linear",
+        "KimiLinearForCausalLM",
+        "delta rule with a gate for each channel",
+        settings={
+            **_LATENT,
+            "q_lora_rank": None,
+            "linear_head_dim": 8,
+            "linear_num_heads": 4,
+            "layer_types": ["linear_attention", "full_attention"],
+            "mlp_layer_types": ["dense", "sparse"],
+        },
+    ),
+    Architecture(
+        "olmo_hybrid",
+        "OlmoHybridForCausalLM",
+        "delta rule with negative eigenvalues",
+        settings={
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+            "layer_types": ["linear_attention", "full_attention"],
+        },
     ),
     Architecture(
         "rwkv",
