@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from neuron_tools.device.native import around
 from neuron_tools.errors import NeuronToolsError
 
 ONLY_INFERENCE = 1
@@ -20,21 +20,20 @@ class TrainingError(NeuronToolsError, RuntimeError):
 
 def install() -> None:
     """Let whatever computes gradients check first that the device can: `backward`, `torch.autograd.grad`."""
-    torch.autograd._engine_run_backward = _checked(torch.autograd._engine_run_backward)
+    torch.autograd._engine_run_backward = around(torch.autograd._engine_run_backward, refuse_training, None)
 
 
-def _checked(compute: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(compute)
-    def checked(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(map(_cannot_train, outputs)):
-            raise TrainingError(
-                "Inferentia 1 cannot train: its NeuronCores run models that torch_neuron.trace compiled, "
-                "without gradients; train with --target trn1 (or inf2, trn2, trn3), and trace the result for "
-                "inf1."
-            )
-        return compute(outputs, *args, **kwargs)
+def refuse_training(outputs: Sequence[Any]) -> None:
+    """Check that gradients of tensors can be had on their devices.
 
-    return checked
+    Raises:
+        TrainingError: One is on an Inferentia 1.
+    """
+    if any(map(_cannot_train, outputs)):
+        raise TrainingError(
+            "Inferentia 1 cannot train: its NeuronCores run models that torch_neuron.trace compiled, without "
+            "gradients; train with --target trn1 (or inf2, trn2, trn3), and trace the result for inf1."
+        )
 
 
 def _cannot_train(output: Any) -> bool:
