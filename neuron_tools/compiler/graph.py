@@ -32,6 +32,19 @@ def producers(module: Module) -> dict[int, Operation]:
     return {result: operation for operation in module.operations for result in operation.results}
 
 
+class Finder:
+    """What looks for a pattern: it knows what makes each value of a module, and who uses it.
+
+    Args:
+        module: Where it looks; it stays as it is.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._made_by = producers(module)
+        self._users = users(module)
+
+
 def users(module: Module) -> dict[int, list[Operation]]:
     """The operations that use each value, in order."""
     table: dict[int, list[Operation]] = {}

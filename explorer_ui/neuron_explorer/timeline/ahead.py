@@ -24,12 +24,7 @@ NOTHING = 204
 
 
 def ahead_link(page: Page | None, address: Address) -> str:
-    """What stands in the head of a page that opens with a timeline, "" for others.
-
-    Example:
-        >>> ahead_link(find_page("/overview"), Address("/overview", "it"))
-        ''
-    """
+    """What stands in the head of a page that opens with a timeline, "" for others."""
     if page is None or page.ahead is None or not address.profile:
         return ""
     asked = f"{address.root}/data/{quote(address.profile, safe='')}/ahead?{urlencode({'at': address.to()})}"
@@ -69,7 +64,6 @@ def ahead_answer(site: Site, path: str, search: str) -> dict[str, Any] | None:
     return {
         "props": properties,
         "layout": found.layout,
-        "asked": asked,
         "has_steps": typical_step(view.address.profile, view.analyses) is not None,
         "tracks": tracks_answer(view.profile, view.address.profile, Parameters(asked)),
     }

@@ -14,6 +14,7 @@ from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.exchange import generate_exchange
 from neuron_tools.compiler.codegen.exchanged_rows import (
+    Exchange,
     find_exchange,
     find_narrow_exchange,
     generate_exchange_of_rows,
@@ -33,25 +34,24 @@ from neuron_tools.compiler.codegen.window import generate_reduce_window, generat
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, EXCHANGE, MAX_POOL_GRADIENT
 from neuron_tools.compiler.passes.groups import Group
 
-
-def _generate_loop(context: Context, group: Group) -> None:
-    exchange = find_exchange(context, group)
-    if exchange is None:
-        generate_loop(context, group)
-    else:
-        generate_exchange_of_rows(context, group, exchange)
+Generator = Callable[[Context, Group], None]
 
 
-def _generate_transpose(context: Context, group: Group) -> None:
-    exchange = find_narrow_exchange(context, group)
-    if exchange is None:
-        generate_transpose(context, group)
-    else:
-        generate_exchange_of_rows(context, group, exchange)
+def _exchanged(find: Callable[[Context, Group], Exchange | None], generate: Generator) -> Generator:
+    """What exchanges rows where it finds that a group does, and generates all other groups as given."""
+
+    def generate_group(context: Context, group: Group) -> None:
+        exchange = find(context, group)
+        if exchange is None:
+            generate(context, group)
+        else:
+            generate_exchange_of_rows(context, group, exchange)
+
+    return generate_group
 
 
-GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
-    "loop": _generate_loop,
+GENERATORS: Mapping[str, Generator] = {
+    "loop": _exchanged(find_exchange, generate_loop),
     "attention": generate_attention,
     "dot": generate_dot,
     "convolution": generate_convolution,
@@ -59,7 +59,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "if": generate_branch,
     "case": generate_branch,
     "reduce": generate_reduce,
-    "transpose": _generate_transpose,
+    "transpose": _exchanged(find_narrow_exchange, generate_transpose),
     "gather": generate_gather,
     "dynamic_gather": generate_gather,
     "scatter": generate_scatter,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from neuron_tools.compiler.graph import producers, users
+from neuron_tools.compiler.graph import Finder
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import DROPOUT, ELEMENTWISE
 
@@ -59,12 +59,7 @@ def find_attention(module: Module) -> tuple[AttentionBlock, ...]:
     return tuple(block for block in found if block is not None)
 
 
-class _Finder:
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._made_by = producers(module)
-        self._users = users(module)
-
+class _Finder(Finder):
     def block(self, values: Operation) -> AttentionBlock | None:
         """The block that ends in a product, or None."""
         scaled, weights = self._before_dropout(self._maker(values.operands[0]))

@@ -6,7 +6,7 @@ mask is stored, as for a backward pass, the operations stay as they are.
 
 from __future__ import annotations
 
-from neuron_tools.compiler.graph import Rewriter, producers, users
+from neuron_tools.compiler.graph import Finder, Rewriter
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import DROPOUT
 
@@ -23,12 +23,7 @@ def recognise_dropout(module: Module) -> Module:
     return rewriter.finish()
 
 
-class _Finder:
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._made_by = producers(module)
-        self._users = users(module)
-
+class _Finder(Finder):
     def dropout(self, operation: Operation) -> Operation | None:
         """The dropout that a product is, or None."""
         if operation.opcode != "multiply":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neuron_tools.compiler.graph import producers, users
+from neuron_tools.compiler.graph import Finder
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 
@@ -29,12 +29,7 @@ def recognise_products(module: Module) -> Module:
     return replace(module, operations=operations)
 
 
-class _Finder:
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._made_by = producers(module)
-        self._users = users(module)
-
+class _Finder(Finder):
     def product(self, reduction: Operation) -> Operation | None:
         """The product that a sum is, or None."""
         shape = self._module.shape_of(reduction.operands[0])

@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.target import default_core
 
-LIMITS: Mapping[str, Callable[[NeuronCore], int]] = {
-    "pmax": lambda core: core.sbuf_partitions,
-    "psum_fmax": lambda core: core.psum_bank_bytes // 4,  # fp32 elements of a partition of one bank
-    "psum_bank_fmax": lambda core: core.psum_bank_bytes // 4,
-    "psum_bank_fmax_bytes": lambda core: core.psum_bank_bytes,
-    "psum_num_banks": lambda core: core.psum_banks,
-    "psum_min_align": lambda core: 4,  # bytes, as `sbuf_min_align`
-    "gemm_stationary_fmax": lambda core: core.tensor_columns,
-    "gemm_moving_fmax": lambda core: core.matmul_moving_columns,
-    "bn_stats_fmax": lambda core: core.matmul_moving_columns,
-    "sbuf_min_align": lambda core: 1,
-    "sbuf_size_bytes": lambda core: core.sbuf_bytes,
-    "sbuf_fmax": lambda core: core.sbuf_bytes_per_partition // 4,  # fp32 elements of a partition
-    "sbuf_fmax_bytes": lambda core: core.sbuf_bytes_per_partition,
-    "total_available_sbuf_size": lambda core: core.sbuf_bytes_per_partition,
-}
-"""Each limit of a NeuronCore; `fmax` counts free elements of a partition."""
-
 
 class TileSize:
-    """Limits of tiles, of the running kernel's NeuronCore, as attributes."""
+    """Limits of tiles, of the running kernel's NeuronCore."""
 
-    def __getattr__(self, name: str) -> int:
-        """A limit.
-
-        Raises:
-            AttributeError: There is none of that name.
-        """
-        if name not in LIMITS:
-            raise AttributeError(f"nl.tile_size has no {name}; it has {', '.join(LIMITS)}")
+    @property
+    def _core(self) -> NeuronCore:
         trace = tracing.running()
-        return LIMITS[name](trace.core if trace is not None else default_core())
+        return trace.core if trace is not None else default_core()
 
-    def __dir__(self) -> list[str]:
-        """The limits' names."""
-        return list(LIMITS)
+    @property
+    def pmax(self) -> int:
+        """Partitions."""
+        return self._core.sbuf_partitions
+
+    @property
+    def psum_fmax(self) -> int:
+        """fp32 elements of a partition of one PSUM bank."""
+        return self._core.psum_bank_bytes // 4
+
+    psum_bank_fmax = psum_fmax
+
+    @property
+    def psum_bank_fmax_bytes(self) -> int:
+        """Bytes of a partition of one PSUM bank."""
+        return self._core.psum_bank_bytes
+
+    @property
+    def psum_num_banks(self) -> int:
+        """PSUM banks."""
+        return self._core.psum_banks
+
+    @property
+    def gemm_stationary_fmax(self) -> int:
+        """Free elements of a stationary operand."""
+        return self._core.tensor_columns
+
+    @property
+    def gemm_moving_fmax(self) -> int:
+        """Free elements of a moving operand."""
+        return self._core.matmul_moving_columns
+
+    @property
+    def bn_stats_fmax(self) -> int:
+        """Elements per partition of `bn_stats`."""
+        return self._core.matmul_moving_columns
+
+    @property
+    def psum_min_align(self) -> int:
+        """Bytes that addresses in PSUM are multiples of."""
+        return 4
+
+    @property
+    def sbuf_min_align(self) -> int:
+        """Bytes that addresses in SBUF are multiples of."""
+        return 1
+
+    @property
+    def sbuf_size_bytes(self) -> int:
+        """Bytes of SBUF."""
+        return self._core.sbuf_bytes
+
+    @property
+    def sbuf_fmax_bytes(self) -> int:
+        """Bytes of one SBUF partition."""
+        return self._core.sbuf_bytes_per_partition
+
+    @property
+    def sbuf_fmax(self) -> int:
+        """fp32 elements of one SBUF partition."""
+        return self._core.sbuf_bytes_per_partition // 4
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """Bytes of one SBUF partition that tiles may take."""
+        return self._core.sbuf_bytes_per_partition
 
 
 tile_size = TileSize()

@@ -8,6 +8,7 @@
 import type { DataSource } from "../data/source.js";
 import type { TracksAnswer } from "../data/track.js";
 import { element } from "../panels/dom.js";
+import { First } from "../workspace/first.js";
 import { parseLayout } from "../workspace/layout.js";
 import { Mounted, sourceOf } from "./mounted.js";
 import { boxOfTimeline, TAB_HEIGHT } from "./panel_box.js";
@@ -18,8 +19,7 @@ export interface AheadAnswer {
   readonly props: ComponentProps;
   /** The arrangement in which it is a panel; "" where it has the page for itself. */
   readonly layout: string;
-  /** What `tracks` was asked with, and its answer. */
-  readonly asked: Readonly<Record<string, string>>;
+  /** The answer of `tracks` for the range that it opens with. */
   readonly tracks: TracksAnswer;
   /** Whether a strip of steps stands above it. */
   readonly has_steps: boolean;
@@ -32,7 +32,6 @@ declare global {
 }
 
 const LINK = "timeline-ahead";
-const LOOK_MS = 20;
 const ANY_PANEL: Pick<ReadonlySet<string>, "has"> = { has: () => true };
 
 class Ahead {
@@ -41,16 +40,16 @@ class Ahead {
   private readonly place = element("div", "ahead-place", {}, [this.container]);
   private readonly root = element("div", "ahead", {}, [element("div", "ahead-top", { text: "Neuron Explorer" }), this.place]);
   private readonly observer = new MutationObserver(() => this.look());
-  private readonly timer: ReturnType<typeof setInterval>;
+  private readonly first: First;
 
   constructor(private readonly answer: AheadAnswer) {
     document.body.append(this.root);
     this.put();
     window.addEventListener("resize", this.put);
     const props: ComponentProps = { ...answer.props, theme: document.documentElement.dataset["theme"] === "dark" ? "dark" : "light" };
-    this.mounted = new Mounted(this.root, this.container, props, new Answered(sourceOf(props), answer));
+    this.mounted = new Mounted(this.root, this.container, props, new Answered(sourceOf(props), answer.tracks));
     this.observer.observe(document.body, { childList: true, subtree: true });
-    this.timer = setInterval(() => this.mounted.handle.statistics().isSharp && this.drawn(), LOOK_MS);
+    this.first = new First(() => this.mounted.handle.statistics().isSharp, loadPage);
   }
 
   /** Whether it is the timeline of a component of these properties. */
@@ -77,11 +76,6 @@ class Ahead {
     this.remove();
   }
 
-  private drawn(): void {
-    clearInterval(this.timer);
-    loadPage();
-  }
-
   /** Give way to a page that has come without a timeline. */
   private look(): void {
     if (!document.getElementById("page")?.childElementCount || document.getElementById(this.answer.props.id ?? "")) return;
@@ -90,7 +84,7 @@ class Ahead {
 
   private remove(): void {
     this.observer.disconnect();
-    clearInterval(this.timer);
+    this.first.stop();
     window.removeEventListener("resize", this.put);
     this.root.remove();
   }
@@ -105,21 +99,16 @@ class Ahead {
   };
 }
 
-/** A source that has one answer already. */
+/** A source that has the first answer about tracks already. */
 class Answered implements DataSource {
-  private tracks: TracksAnswer | null;
-
   constructor(
     private readonly source: DataSource,
-    private readonly answer: AheadAnswer,
-  ) {
-    this.tracks = answer.tracks;
-  }
+    private tracks: TracksAnswer | null,
+  ) {}
 
   request(path: string, params: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ArrayBuffer> {
-    const { tracks, answer } = this;
-    const isAsked = path === "tracks" && params["start"] === answer.asked["start"] && params["end"] === answer.asked["end"];
-    if (!isAsked || !tracks) return this.source.request(path, params, signal);
+    const { tracks } = this;
+    if (path !== "tracks" || !tracks) return this.source.request(path, params, signal);
     this.tracks = null; // asked again, it may be another one
     return Promise.resolve(new TextEncoder().encode(JSON.stringify(tracks)).buffer);
   }

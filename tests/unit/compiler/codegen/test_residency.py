@@ -85,22 +85,35 @@ def test_results_too_large_to_stay_go_through_memory():
 
 
 @pytest.fixture
-def crowded(monkeypatch):
-    """An SBUF in which nothing may be allocated while a result stays."""
-    plain, free, taken = Allocator.allocate, Allocator.release, [0]
+def staying(monkeypatch):
+    """A list whose one number counts the results that stay in SBUF."""
+    plain, free, count = Allocator.allocate, Allocator.release, [0]
 
     def allocate(self, size, *, at_end=False):
-        if not at_end and self.capacity == CORE.sbuf_bytes_per_partition and taken[0]:
-            raise OutOfOnChipMemory("crowded")
-        taken[0] += at_end
-        return plain(self, size, at_end=at_end)
+        block = plain(self, size, at_end=at_end)
+        count[0] += at_end
+        return block
 
     def release(self, block, tokens):
-        taken[0] = 0 if block.address + block.size == self.capacity else taken[0]
+        count[0] = 0 if block.address + block.size == self.capacity else count[0]
         free(self, block, tokens)
 
     monkeypatch.setattr(Allocator, "allocate", allocate)
     monkeypatch.setattr(Allocator, "release", release)
+    return count
+
+
+@pytest.fixture
+def crowded(staying, monkeypatch):
+    """An SBUF in which nothing may be allocated while a result stays."""
+    plain = Allocator.allocate
+
+    def allocate(self, size, *, at_end=False):
+        if not at_end and self.capacity == CORE.sbuf_bytes_per_partition and staying[0]:
+            raise OutOfOnChipMemory("crowded")
+        return plain(self, size, at_end=at_end)
+
+    monkeypatch.setattr(Allocator, "allocate", allocate)
 
 
 def test_a_result_that_has_to_make_room_is_saved_and_reloaded(crowded):
@@ -114,20 +127,11 @@ def test_a_result_that_has_to_make_room_is_saved_and_reloaded(crowded):
     assert tile_races(program) == 0
 
 
-def test_a_loop_without_room_for_whole_rows_makes_room_before_it_cuts_them_up(monkeypatch):
-    plain, free, largest, held = Allocator.allocate, Allocator.release, Allocator.largest, [0]
-
-    def allocate(self, size, *, at_end=False):
-        held[0] += at_end
-        return plain(self, size, at_end=at_end)
-
-    def release(self, block, tokens):
-        held[0] = 0 if block.address + block.size == self.capacity else held[0]
-        free(self, block, tokens)
-
-    monkeypatch.setattr(Allocator, "allocate", allocate)
-    monkeypatch.setattr(Allocator, "release", release)
-    monkeypatch.setattr(Allocator, "largest", lambda self: min(largest(self), 2048 if held[0] else 1 << 30))
+def test_a_loop_without_room_for_whole_rows_makes_room_before_it_cuts_them_up(staying, monkeypatch):
+    largest = Allocator.largest
+    monkeypatch.setattr(
+        Allocator, "largest", lambda self: min(largest(self), 2048 if staying[0] else 1 << 30)
+    )
     program = compiled(product_and_softmax())
     reloads = program.dmas[program.dmas["purpose"] == Purpose.SPILL_RELOAD]
     assert reloads["bytes"].sum() == 2 * ROWS * WIDTH

@@ -46,7 +46,6 @@ def test_the_answer_is_what_the_page_will_have(client: Client, page: str) -> Non
     begin_ns, end_ns = answer["props"]["range"]
     tracks = client.get(f"/data/{client.profile}/tracks?start={begin_ns}&end={end_ns}").json
     assert answer["tracks"] == tracks
-    assert answer["asked"] == {"start": str(begin_ns), "end": str(end_ns)}
     assert answer["props"]["profile"] == client.profile
     assert bool(answer["layout"]) == (page == "workspace")
     assert answer["has_steps"] is False  # the profile has none
