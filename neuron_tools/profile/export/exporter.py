@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from inspect import cleandoc, getdoc
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,7 +67,8 @@ def exporter(new: Callable[..., AbstractContextManager[Any]]) -> Callable[[Write
                 counts = write(profile, destination, progress, **options)
             return ExportReport(tuple(sorted(path.iterdir())) if path.is_dir() else (path,), counts)
 
-        export.__doc__ = write.__doc__
+        _, _, shared = (getdoc(Export.__call__) or "").partition("\n")
+        export.__doc__ = f"{cleandoc(write.__doc__ or '')}\n{shared}"
         export.__name__ = export.__qualname__ = write.__name__
         export.__module__ = write.__module__
         return export
