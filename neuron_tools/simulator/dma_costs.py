@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.program import Memory, Program, QueueKind
+from neuron_tools.records.program import DMA_DTYPE, Memory, Program, QueueKind, empty_table
 
 SHARE = 1024
 """Shares of one DMA engine in which rates are counted, so that fair sharing stays in integers."""
@@ -55,6 +56,21 @@ def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
     jump = np.maximum(nanoseconds + core.dma_strided_overhead_ns, core.dma_strided_minimum_ns)
     nanoseconds = np.where(dmas["strided"] != 0, jump, nanoseconds)
     return np.asarray(nanoseconds * 1000.0 / _efficiency(dmas, core))
+
+
+@lru_cache(maxsize=4096)
+def stretch_time_ns(core: NeuronCore, byte_count: int, *, strided: bool) -> float:
+    """Time of one DMA engine for a descriptor of so many bytes, read from HBM.
+
+    Args:
+        core: What moves it.
+        byte_count: Contiguous bytes.
+        strided: The next descriptor starts a new stretch of HBM.
+    """
+    row = empty_table(DMA_DTYPE, 1)
+    row["source_memory"], row["destination_memory"] = Memory.HBM, Memory.SBUF
+    row["descriptor_bytes"], row["strided"] = byte_count, strided
+    return float(descriptor_ps(row, core)[0]) / 1e3
 
 
 def engines_used(dmas: npt.NDArray[np.void], core: NeuronCore) -> Ints:

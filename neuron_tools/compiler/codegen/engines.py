@@ -86,21 +86,17 @@ _SHARING = (Engine.VECTOR, Engine.GPSIMD)
 def assign_engines(
     micros: Sequence[Micro], core: NeuronCore, elements: int, budgets_ns: Sequence[float],
     dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32, *, phases: int = 1,
-    levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,),
+    levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,), rows: int = 1,
 ) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
     """Engine of each instruction of a tile body, for each of `phases` tiles that follow one another.
 
     The first engine that still has room within the budget (the time in which a tile's bytes move) takes an
     instruction; when none has, the one that would be done first. Where the busiest resource then exceeds the
     budget, instructions move from it as long as that helps, and tiles in turn may use different engines.
-    Passes over the columns come one after the other, so each has a budget, and loads, of its own.
+    Passes over the columns come one after the other, so each has a budget, and loads, of its own. A partition
+    has `rows` rows, each of which costs an instruction where their numbers are scalars (`repeats`).
     """
-    holds = any(
-        Engine.VECTOR in micro.engines and needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
-        for micro in micros
-        if micro.shape is not Shape.ROW
-    )
-    costs = [_costs(micro, core, elements, dtype_of(micro), holds, levels_of(micro)) for micro in micros]
+    costs = _all_costs(micros, core, elements, dtype_of, levels_of, rows)
     chosen = _greedy(costs, budgets_ns)
     if _time(costs, chosen, budgets_ns)[0] <= sum(budgets_ns):
         return tuple((engine,) * phases for engine in chosen)
@@ -137,16 +133,11 @@ def _in_turn(engines: Sequence[Engine]) -> tuple[Engine, ...]:
 
 def quickest_engines(
     micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType],
-    tiles: int = 1,
+    tiles: int = 1, *, rows: int = 1,
 ) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
     """The engine that is done first with each instruction, for each of a few tiles one after the other."""
     costs = [
-        {
-            engine: instruction_ns(
-                core, engine, micro.opcode, elements if micro.shape is not Shape.ROW else 1, dtype_of(micro)
-            )
-            for engine in micro.engines
-        }
+        {engine: _micro_ns(micro, core, engine, elements, dtype_of(micro), rows) for engine in micro.engines}
         for micro in micros
     ]
     free: dict[Engine, float] = {}
@@ -172,16 +163,31 @@ def _soonest(
 
 def busiest_ns(
     micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
-    dtype_of: Callable[[Micro], DType], added: Mapping[Engine, float] | None = None,
+    dtype_of: Callable[[Micro], DType], added: Mapping[Engine, float] | None = None, *, rows: int = 1,
 ) -> float:  # fmt: skip
-    """Time that a tile takes of the engine that is busiest over all phases; `added` is its other work, ns."""
-    load = dict(added or {})
-    for micro, chosen in zip(micros, engines):
+    """Time that a tile takes of the engine or port that is busiest over all phases.
+
+    `added` is other work of the engines, ns.
+    """
+    load = {engine.name: time for engine, time in (added or {}).items()}
+    costs = _all_costs(micros, core, elements, dtype_of, lambda micro: (0,), rows)
+    for cost, chosen in zip(costs, engines):
         for engine in chosen:
-            count = elements if micro.shape is not Shape.ROW else 1
-            time = instruction_ns(core, engine, micro.opcode, count, dtype_of(micro))
-            load[engine] = load.get(engine, 0.0) + time / len(chosen)
+            taken = cost.get(engine) or next(iter(cost.values()))
+            for (_, name), time in taken.items():
+                load[name] = load.get(name, 0.0) + time / len(chosen)
     return max(load.values(), default=0.0)
+
+
+def chain_ns(
+    micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
+    dtype_of: Callable[[Micro], DType], *, rows: int = 1,
+) -> float:  # fmt: skip
+    """Time of a tile's instructions one after the other."""
+    return sum(
+        _micro_ns(micro, core, chosen[0], elements, dtype_of(micro), rows)
+        for micro, chosen in zip(micros, engines)
+    )
 
 
 def _balanced(costs: Sequence[Mapping[Engine, _Load]], engines: list[Engine]) -> list[Engine]:
@@ -224,9 +230,40 @@ def _unevenness(load: _Load) -> float:
     return sum(busy**EVENNESS for busy in load.values())
 
 
+def repeats(micro: Micro, engine: Engine, rows: int) -> int:
+    """Instructions that do the work of one, where a partition has several rows whose numbers are scalars.
+
+    Only the Vector engine's reduction tells rows apart by itself: what an activation adds up is one number.
+    """
+    sums = engine is Engine.SCALAR and micro.opcode in (Opcode.TENSOR_REDUCE, Opcode.BN_STATS)
+    return rows if micro.by_row or (sums and micro.shape is Shape.FULL) else 1
+
+
+def _micro_ns(
+    micro: Micro, core: NeuronCore, engine: Engine, elements: int, dtype: DType, rows: int
+) -> float:  # fmt: skip
+    if micro.shape is Shape.ROW:
+        return instruction_ns(core, engine, micro.opcode, rows, dtype)
+    count = repeats(micro, engine, rows)
+    return count * instruction_ns(core, engine, micro.opcode, -(-elements // count), dtype)
+
+
+def _all_costs(
+    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType],
+    levels_of: Callable[[Micro], Iterable[int]], rows: int,
+) -> list[Mapping[Engine, _Load]]:  # fmt: skip
+    holds = any(
+        Engine.VECTOR in micro.engines and needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
+        for micro in micros
+        if micro.shape is not Shape.ROW
+    )
+    return [_costs(micro, core, elements, dtype_of(micro), holds, levels_of(micro), rows) for micro in micros]
+
+
 def _costs(
-    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool, levels: Iterable[int]
-) -> Mapping[Engine, _Load]:
+    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool, levels: Iterable[int],
+    rows: int,
+) -> Mapping[Engine, _Load]:  # fmt: skip
     """What an instruction takes on each engine it may run on; tiny ones stay on the first.
 
     Where the Vector engine `holds` the shared port for some of its instructions, GpSimd is taken to wait for
@@ -234,11 +271,11 @@ def _costs(
     """
     if micro.shape is Shape.ROW:
         first = micro.engines[0]
-        row = instruction_ns(core, first, micro.opcode, 1, dtype)
+        row = _micro_ns(micro, core, first, elements, dtype, rows)
         return {first: {(level, first.name): row for level in levels}}
     loads: dict[Engine, _Load] = {}
     for engine in micro.engines:
-        time = instruction_ns(core, engine, micro.opcode, elements, dtype)
+        time = _micro_ns(micro, core, engine, elements, dtype, rows)
         shares = engine is Engine.GPSIMD or (engine is Engine.VECTOR and holds)
         used = (engine.name, _PORT) if shares else (engine.name,)
         loads[engine] = {(level, name): time for level in levels for name in used}

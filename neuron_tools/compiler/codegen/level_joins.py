@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, needed_levels
+from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, mark_rows, needed_levels
 from neuron_tools.compiler.codegen.row_algebra import drop_unread, row_steps
 from neuron_tools.records.program import Engine, Opcode
 
@@ -30,6 +30,7 @@ def join_within_levels(selection: Selection) -> None:
             if key is not None:
                 _join(micro, made[key])
     drop_unread(selection)
+    mark_rows(selection)
 
 
 def _join(micro: Micro, scaled: Micro) -> None:

@@ -13,9 +13,11 @@ from neuron_tools.compiler.codegen.engines import (
     AS_ACTIVATION,
     assign_engines,
     busiest_ns,
+    chain_ns,
     composes_scalars,
     joins_scalar,
     quickest_engines,
+    repeats,
 )
 from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
@@ -27,7 +29,7 @@ from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.space import TARGET_ITERATIONS, Space
-from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
+from neuron_tools.compiler.codegen.tables import IDENTITY, SQUARE, load_tables
 from neuron_tools.compiler.codegen.turned_moments import (
     TurnedMoments,
     TurnedRows,
@@ -39,6 +41,7 @@ from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Opcode
+from neuron_tools.simulator.dma_costs import stretch_time_ns
 
 LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
@@ -60,11 +63,46 @@ ENGINE_PHASES = 8
 
 def generate_loop(context: Context, group: Group) -> None:
     """Emit a loop group: loads, instructions and stores of all its tiles."""
+    hlo = context.hlo(group, weights=work_of(context, group))
+    for output in group.outputs:
+        context.define(output)
+    selection, space = _quickest(context, group, hlo)
+    whole = max(
+        [int(op.attributes["columns"]) for op in group.operations if op.opcode == ROTATION], default=1
+    )
+    choices = _tile_choices(space, whole)
+    for tiled in choices:
+        body = _Body(context, group, selection, tiled, hlo)
+        body.build()
+        while not body.fits() and _needs_room(tiled) and _make_room_beside(context, group):
+            body = _Body(context, group, selection, tiled, hlo)
+            body.build()
+        if body.fits() or tiled is choices[-1]:
+            _with_kept_tiles(body, context, group, selection, hlo).emit()
+            return
+
+
+def _quickest(context: Context, group: Group, hlo: int) -> tuple[Selection, Space]:
+    """The instructions and the space of the way to lay a group out that takes the least time."""
     space = group_space(context, group)
-    domain = _domain_of(group, space)
-    space = images_on_partitions(group, space, _result_dtype(context, group).byte_count)
+    item_bytes = _result_dtype(context, group).byte_count
+    spaces = dict.fromkeys((space, images_on_partitions(group, space, item_bytes)))
+    ways = [
+        _laid_out(context, group, each, row_scalars=row_scalars)
+        for each in spaces
+        for row_scalars in ((True, False) if each.rows_per_partition > 1 else (True,))
+    ]
+    if len(ways) == 1:
+        return ways[0]
+    return min(ways, key=lambda way: _Body(context, group, way[0], way[1], hlo).estimate_ns())
+
+
+def _laid_out(
+    context: Context, group: Group, space: Space, *, row_scalars: bool
+) -> tuple[Selection, Space]:  # fmt: skip
+    """A group's instructions where its iteration space lies as given, and that space cut into tiles."""
     selection = select(
-        group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition,
+        group, context.module, context.plan.views, _domain_of(group, space), row_scalars=row_scalars,
         joins_scalar=joins_scalar(context.core, space.chunk, _result_dtype(context, group)),
         composes_scalars=composes_scalars(context.core, space.columns),
     )  # fmt: skip
@@ -84,22 +122,7 @@ def generate_loop(context: Context, group: Group) -> None:
         space = _few_long_rows(group, space)
     if space.passes > space.chunks:
         join_within_levels(selection)
-    hlo = context.hlo(group, weights=work_of(context, group))
-    for output in group.outputs:
-        context.define(output)
-    whole = max(
-        [int(op.attributes["columns"]) for op in group.operations if op.opcode == ROTATION], default=1
-    )
-    choices = _tile_choices(space, whole)
-    for tiled in choices:
-        body = _Body(context, group, selection, tiled, hlo)
-        body.build()
-        while not body.fits() and _needs_room(tiled) and _make_room_beside(context, group):
-            body = _Body(context, group, selection, tiled, hlo)
-            body.build()
-        if body.fits() or tiled is choices[-1]:
-            _with_kept_tiles(body, context, group, selection, hlo).emit()
-            return
+    return selection, space
 
 
 def _needs_room(tiled: Space) -> bool:
@@ -272,8 +295,9 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         space = self._space
         if space.row_tiles * space.chunks <= FEW_TILES:
             return quickest_engines(
-                micros, self._context.core, int(self._elements.max()), self._widest, space.row_tiles
-            )
+                micros, self._context.core, int(self._elements.max()), self._widest, space.row_tiles,
+                rows=space.rows_per_partition,
+            )  # fmt: skip
         enough = space.row_tiles >= 2 * ENGINE_PHASES or self._level_tiles >= ENGINE_PHASES
         return assign_engines(
             micros,
@@ -283,7 +307,28 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
             self._widest,
             phases=ENGINE_PHASES if enough else 1,
             levels_of=self._levels_of,
+            rows=space.rows_per_partition,
         )
+
+    def estimate_ns(self) -> float:
+        """Time of the loop: what is busiest, the DMA engines too, and one tile's way from HBM to HBM."""
+        space, core, micros = self._space, self._context.core, self._selection.micros
+        engines, elements = self._engines(micros), int(self._elements.max())
+        rows = space.rows_per_partition
+        busiest = busiest_ns(micros, engines, core, elements, self._widest, rows=rows)
+        chain = chain_ns(micros, engines, core, elements, self._widest, rows=rows)
+        tiles, moving = space.row_tiles * space.chunks, self._moving_ns()
+        return max(tiles * busiest, moving) + chain + moving / tiles
+
+    def _moving_ns(self) -> float:
+        """Time of the DMA engines for what moves between HBM and SBUF, in the stretches in which it lies."""
+        core, run = self._context.core, self._space.run_elements()
+        total = 0.0
+        for value, levels in self._full_values():
+            item = self._context.location(value).dtype.byte_count
+            stretch_ns = stretch_time_ns(core, run * item, strided=self._jumps)
+            total += len(levels) * self._context.type_of(value).element_count / run * stretch_ns
+        return total / core.dma_engines
 
     @property
     def _level_tiles(self) -> int:
@@ -370,40 +415,16 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
             opcode, activation = Opcode.ACTIVATE, activation or IDENTITY
         elif engine is not Engine.SCALAR:
             activation = ""
-        if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
-            self._statistics(reads, writes, active, in_turn=in_turn)
-            return
-        if opcode is Opcode.BN_STATS and self._space.row_parts > 1:
-            self._row_statistics(reads, writes, active, in_turn=in_turn)
-            return
-        self._loop.step(
-            engine, opcode, reads=reads, writes=writes, partitions=self._partitions,
-            elements=self._elements if micro.shape is Shape.FULL else self._row_elements(micro),
-            activation=activation, flags=flags, active=active, accumulates=False, in_turn=in_turn,
-            opens_stage=micro.shape is Shape.FULL or self._space.chunks == 1,
-        )  # fmt: skip
-
-    def _statistics(
-        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: Bools | None, *, in_turn: bool
-    ) -> None:
-        """Sum and sum of squares by two accumulating passes of the Scalar engine."""
-        rows = self._space.rows_per_partition if self._space.row_parts > 1 else 1
-        for number, function in enumerate((IDENTITY, "square") * rows):
+        functions: tuple[str, ...] = (activation,)
+        if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:  # sum and sum of squares, a pass each
+            opcode, flags, functions = Opcode.ACTIVATE, flags | Flag.REDUCES, (IDENTITY, SQUARE)
+        count = repeats(micro, engine, self._space.rows_per_partition)
+        elements = self._elements // count if micro.shape is Shape.FULL else self._row_elements(micro)
+        for number, function in enumerate(functions * count):
             self._loop.step(
-                Engine.SCALAR, Opcode.ACTIVATE, reads=reads, writes=writes, activation=function,
-                partitions=self._partitions, elements=self._elements // rows, flags=Flag.REDUCES,
-                active=active, accumulates=number > 0, in_turn=in_turn,
-            )  # fmt: skip
-
-    def _row_statistics(
-        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: Bools | None, *, in_turn: bool
-    ) -> None:
-        """One instruction for each row that a partition has: its statistics are those of all it is given."""
-        for row in range(self._space.rows_per_partition):
-            self._loop.step(
-                Engine.VECTOR, Opcode.BN_STATS, reads=reads, writes=writes, partitions=self._partitions,
-                elements=self._elements // self._space.rows_per_partition, active=active,
-                accumulates=row > 0, in_turn=in_turn,
+                engine, opcode, reads=reads, writes=writes, partitions=self._partitions, elements=elements,
+                activation=function, flags=flags, active=active, accumulates=number > 0, in_turn=in_turn,
+                opens_stage=micro.shape is Shape.FULL or self._space.chunks == 1,
             )  # fmt: skip
 
     def _row_elements(self, micro: Micro) -> int:
@@ -440,7 +461,12 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         return slot
 
     def _reusable(self, index: int, micro: Micro, dtype: DType) -> Slot | None:
-        """The tile of an operand that is used for the last time and has the same size."""
+        """The tile of an operand that is used for the last time and has the same size.
+
+        Rows one after the other write another tile: each would wait for what the row before has written.
+        """
+        if micro.by_row and self._space.rows_per_partition > 1:
+            return None
         for key in micro.reads:
             slot = self._slots.get(key)
             if slot is None or slot.name != "result" or self._last_use.get(key) != index:

@@ -9,10 +9,9 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape, reduction_domain
 
-SHORT_RUN_BYTES = 1024
-"""Shorter descriptors cost more than instructions that spread rows' numbers over elements."""
-LONGEST_TILE = 2048
-"""Elements that a partition takes at a time: the engines begin early and end late by a tile's time each."""
+LONGEST_STRETCH_BYTES = 4096
+"""What a partition takes at a time: longer descriptors move no faster, and the engines begin early and end
+late by a tile's time each."""
 
 
 def group_space(context: Context, group: Group) -> Space:
@@ -42,7 +41,7 @@ def _segment(context: Context, group: Group, operation: Operation) -> int:
 
 
 def images_on_partitions(group: Group, space: Space, item_bytes: int) -> Space:
-    """Channels of images so small that a channel of one image is a short descriptor: several to a partition.
+    """Channels of images, where a channel of one image may be a short descriptor: several to a partition.
 
     An image's channels lie together in HBM. Each partition takes some of one image, and what it has summed
     up is joined with what the partitions of the other images have.
@@ -50,7 +49,7 @@ def images_on_partitions(group: Group, space: Space, item_bytes: int) -> Space:
     reductions = [op for op in group.operations if op.opcode in ("reduce", "moments")]
     sums = all(op.opcode == "moments" or reduction_kind(op) == "add" for op in reductions)
     by_row = all(group.shapes[op.results[0]] is Shape.ROW for op in reductions)
-    is_short = space.run < space.columns and space.run * item_bytes < SHORT_RUN_BYTES
-    if not (reductions and sums and by_row and is_short and space.segment == space.rows):
+    in_pieces = space.run < space.columns
+    if not (reductions and sums and by_row and in_pieces and space.segment == space.rows):
         return space
-    return space.in_images(LONGEST_TILE, item_bytes)
+    return space.in_images(LONGEST_STRETCH_BYTES // item_bytes, item_bytes)

@@ -22,7 +22,9 @@ class Micro:
     """One instruction of the tile body.
 
     `shape` FULL works on the whole tile, ROW on one element per row. `reduces` is the key of a row
-    reduction that the instruction delivers as well (or only, for reducing opcodes).
+    reduction that the instruction delivers as well (or only, for reducing opcodes). `by_row`: where a
+    partition has several rows, each takes an instruction of its own, as a row's number is a scalar operand
+    or as what is added up is one number.
     """
 
     opcode: Opcode
@@ -36,6 +38,7 @@ class Micro:
     scalar_operations: tuple[str, ...] = ()
     reduces: Key | None = None
     level: int = 0
+    by_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,23 @@ def reduction_kind(operation: Operation) -> str:
     if len(names) == 1:
         return names[0]
     return "argument" if "compare" in names else (names[-1] if names else "add")
+
+
+_TENSOR_OPERANDS = {Opcode.TENSOR_SCALAR: 1, Opcode.ACTIVATE: 1, Opcode.SCALAR_TENSOR_TENSOR: 2}
+"""Operands in front of the scalar ones."""
+
+
+def mark_rows(selection: Selection) -> None:
+    """Set `by_row` of the instructions that several rows of a partition cannot share."""
+    rows = {key for key, external in selection.externals.items() if external.form in ("row", "iota_row")}
+    for micro in selection.micros:
+        rows.update(key for key in (micro.reduces,) if key is not None)
+        if micro.shape is Shape.ROW:
+            rows.add(micro.writes)
+    for micro in selection.micros:
+        scalars = micro.reads[_TENSOR_OPERANDS.get(micro.opcode, len(micro.reads)) :]
+        adds_up = micro.reduces not in (None, micro.writes) or micro.opcode is Opcode.BN_STATS
+        micro.by_row = micro.shape is Shape.FULL and (adds_up or not rows.isdisjoint(scalars))
 
 
 def needed_levels(selection: Selection) -> Mapping[Key, set[int]]:

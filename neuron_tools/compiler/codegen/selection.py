@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
+from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, mark_rows, reduction_kind
 from neuron_tools.compiler.codegen.row_algebra import (
     AFFINE,
     TWO_SCALAR_OPERATIONS,
@@ -37,7 +37,7 @@ VECTOR, SCALAR, GPSIMD = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
 
 
 def select(
-    group: Group, module: Module, views: Views, domain: Domain, *, rows_per_partition: int = 1,
+    group: Group, module: Module, views: Views, domain: Domain, *, row_scalars: bool = True,
     joins_scalar: bool = True, composes_scalars: bool = False,
 ) -> Selection:  # fmt: skip
     """Choose instructions for a group.
@@ -45,27 +45,28 @@ def select(
     Args:
         group: A loop group (or the epilogue of a dot: its first operation is then an external).
         domain: The iteration space used, rows x columns (outer repetitions folded in by the caller).
-        rows_per_partition: With more than one, a per-row operand is no per-partition scalar any more.
+        row_scalars: A row's number is a scalar operand. Where a partition has several rows, each then takes
+            an instruction of its own; without, one instruction spreads the numbers over the rows' elements.
         joins_scalar: (tensor op scalar) op tensor is one SCALAR_TENSOR_TENSOR; off where the two
             instructions that it stands for are quicker (`engines.joins_scalar`).
         composes_scalars: Scales and shifts by rows' numbers that follow one another become one scale and one
             shift, computed once per row; worth it for long rows (`engines.composes_scalars`).
     """
     return _Selector(
-        group, module, views, domain, rows_per_partition, joins_scalar, composes_scalars
+        group, module, views, domain, row_scalars, joins_scalar, composes_scalars
     ).run()  # fmt: skip
 
 
 class _Selector(SelectedOperands):
     def __init__(
-        self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int,
+        self, group: Group, module: Module, views: Views, domain: Domain, row_scalars: bool,
         joins_scalar: bool, composes_scalars: bool,
     ) -> None:  # fmt: skip
         self._group = group
         self._module = module
         self._views = views
         self._domain = domain
-        self._scalar_rows = rows_per_partition == 1
+        self._scalar_rows = row_scalars
         self._joins_scalar = joins_scalar
         self._composes_scalars = composes_scalars and self._scalar_rows
         self._result = Selection()
@@ -84,6 +85,7 @@ class _Selector(SelectedOperands):
                 self._result.stored[value] = self._output_key(value)
         if self._composes_scalars:
             compose_sums(self._result, self._temporary)
+        mark_rows(self._result)
         self._levels()
         return self._result
 

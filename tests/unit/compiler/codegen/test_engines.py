@@ -1,4 +1,4 @@
-from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns, quickest_engines
+from neuron_tools.compiler.codegen.engines import assign_engines, busiest_ns, instruction_ns, quickest_engines
 from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Shape
@@ -100,3 +100,20 @@ def test_tiles_of_each_engine_are_spread_evenly():
     ((*chosen,),) = assign_engines(body, CORE, 4096, [0.0], phases=8)
     shares = [chosen[place : place + 4].count(Engine.SCALAR) for place in range(5)]
     assert max(shares) - min(shares) <= 1
+
+
+def test_each_row_of_a_partition_costs_an_instruction_where_its_number_is_a_scalar():
+    body = [micro(Engine.VECTOR), micro(Engine.VECTOR)]
+    body[0].by_row = True
+    times = [
+        busiest_ns([one], [(Engine.VECTOR,)], CORE, 512, lambda _: DType.F32, rows=4) for one in body
+    ]  # fmt: skip
+    parts, whole = (instruction_ns(CORE, Engine.VECTOR, body[0].opcode, count) for count in (128, 512))
+    assert times == [4 * parts, whole]
+
+
+def test_two_engines_that_share_a_port_are_as_busy_as_both_together():
+    body = [micro(Engine.VECTOR), micro(Engine.GPSIMD)]
+    alone = [busiest_ns([one], [one.engines], CORE, 512, lambda _: DType.F32) for one in body]
+    together = busiest_ns(body, [one.engines for one in body], CORE, 512, lambda _: DType.F32)
+    assert together == (sum(alone) if CORE.vector_gpsimd_sbuf_port == 1 else max(alone))
