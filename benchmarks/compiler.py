@@ -11,7 +11,6 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,6 +27,7 @@ from neuron_tools import hardware
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.compile import compile_logical, compile_module
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program
 from neuron_tools.simulator import simulate
@@ -35,7 +35,7 @@ from neuron_tools.simulator import simulate
 LARGE_MODEL = "import benchmarks.compiler as b; b.print_large_model({layers})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """One graph whose code is judged: the least share of its bound that it must reach."""
 

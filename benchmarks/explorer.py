@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -33,6 +32,7 @@ from benchmarks.explorer_page import (
 )
 from benchmarks.figures import Figure, Peer, Target
 from benchmarks.main_thread import FrameTimes
+from neuron_tools.frozen import frozen
 
 SMALL, LARGE = 1_000_000, 100_000_000
 QUICK_RANGES, RANGES = 12, 40
@@ -40,7 +40,7 @@ CACHE = Path(__file__).parents[1] / ".cache" / "benchmarks"
 MILLION_FRAME_MS, FRAME_MS = 16, 33
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What one timeline did."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, Literal
 
 from benchmarks.machine import Machine, Work
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A bound on a figure: the value must be at most, or at least, `limit`.
 
@@ -40,7 +41,7 @@ class Target:
         return f"{self.relation} {self.limit:.4g}" if self.paced_by else f"{self.relation} {self.limit:g}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peer:
     """The same thing done by other software, measured in the same run on the same data."""
 
@@ -48,7 +49,7 @@ class Peer:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One measured number.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -25,6 +24,7 @@ from neuron_monitor.api.view import Windows
 from neuron_monitor.report.config import default_configuration
 from neuron_monitor.report.reporter import Reporter
 from neuron_monitor.watch.rules import Thresholds, Watcher, all_rules
+from neuron_tools.frozen import frozen
 from tests.fixtures.neuron_sysfs import INFERENTIA2, SysfsTree
 
 SAMPLES_OF_A_PROCESS = 1000
@@ -35,7 +35,7 @@ _COUNTED = ("nc_time_in_use", "inference_count", "flop_count", "success")
 _FIRST_PID = 1 << 22  # more than a host has
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LongWatch:
     """What a long run showed.
 

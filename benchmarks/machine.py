@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import process_time
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neuron_tools.compiled import compiled
+from neuron_tools.frozen import frozen
 
 Work = Literal["python", "compiled", "copy"]
 REFERENCE_FILE = Path(__file__).with_name("reference_machine.json")
@@ -26,7 +27,7 @@ _COMPILED_STEPS = 4_000_000
 _COPIED_BYTES = 1 << 25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """CPU seconds of each fixed piece of work: the shortest of several rounds.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import process_time, process_time_ns
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from benchmarks.figures import Figure, Peer, Target
 from neuron_tools import hardware
 from neuron_tools.arrays import Array
+from neuron_tools.frozen import frozen
 from neuron_tools.nki import execution, isa as nisa, language as nl, thoroughness
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
@@ -105,7 +105,7 @@ def tracing_rate(kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> tupl
 # Values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """One instruction and the same arithmetic in plain NumPy, on tiles of 128 x 512."""
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time, thread_time, time
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.figures import Figure, Peer, Target
 from benchmarks.synthetic_profile import STEPS_PER_BLOCK, SyntheticRun, source_lines
+from neuron_tools.frozen import frozen
 
 if TYPE_CHECKING:
     from neuron_tools.profile.reader import Profile
@@ -32,7 +33,7 @@ PIXELS = 2000
 RANGES, AGAIN = 200, 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What writing a profile took; CPU times in seconds, memory above that of the process before it.
 
@@ -51,7 +52,7 @@ class Written:
     plain_cpu_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """What opening and drawing took, in seconds, and the memory of the process.
 

@@ -12,7 +12,6 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from benchmarks.fidelity_kernels.outcome import core_of
 from benchmarks.fidelity_kernels.public import FOLDER, folder, fusion_kernels, imported
 from neuron_tools.compat import install
+from neuron_tools.frozen import frozen
 
 LIMIT = 2e-5
 """Largest norm of the difference over the reference's norm that NKIBench allows."""
@@ -30,7 +30,7 @@ _FUSION = ("baseline_attention", "fused_attention", "mlp_baseline", "mlp_fused",
 _FUSION_SIZES = {"d_head": 128, "seq": 1024, "m": 256, "k": 256, "n": 1024}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A kernel with its file, and the reference's where it has one.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.extras import what_is_lacking
+from neuron_tools.frozen import frozen
 
 _LOG = logging.getLogger("neuron_tools")
 
@@ -23,7 +23,7 @@ class PartError(NeuronToolsError):
     """A part cannot be loaded, or there is none of that name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Door:
     """One kind of part.
 

@@ -41,6 +41,7 @@ OPTIONAL = {
     "joserfc": "comes with authlib",
     "requests": "comes with the extra of authlib",
     "tomli": "stands for tomllib where Python has none",
+    "typing_extensions": "read by type checkers, imported by nothing that runs",
     "pyarrow": "the monitor's recording as a profile; the error names the extra",
 }
 

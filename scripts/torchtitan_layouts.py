@@ -25,6 +25,7 @@ from pathlib import Path
 import neuron_tools
 from neuron_profile.analysis.memory_holders import by_category, find_memory_holders
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 FOLDER, PACKAGES = "NEURON_TOOLS_TORCHTITAN", "NEURON_TOOLS_TORCHTITAN_PACKAGES"
@@ -54,7 +55,7 @@ class Exchange:
     output_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """A model, and how ranks share it: sharded by FSDP2, each product split by tensor parallelism.
 

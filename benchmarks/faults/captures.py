@@ -11,7 +11,6 @@ import runpy
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,13 @@ from neuron_profile.fix.propose import NoEditError, propose
 from neuron_profile.fix.value_run import values_of
 from neuron_profile.fix.values import RunValues
 from neuron_tools import compat
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _USES_JAX = re.compile(r"^(import|from) jax\b", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patch:
     """The edit of a finding: the new text of its program, and by how much values may differ."""
 
@@ -40,7 +40,7 @@ class Patch:
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Captured:
     """What a program's capture says.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ from benchmarks.faults.cases import Case, CleanCase, one_of_each, read_cases, re
 from benchmarks.figures import Figure, Target
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.fix.values import compare_values
+from neuron_tools.frozen import frozen
 
 Judged = TypeVar("Judged")
 Verdict = TypeVar("Verdict")
@@ -25,7 +25,7 @@ QUICK_CLEAN = ("kernel_scale",)
 """Clean families of a quick run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Score:
     """How one case was judged.
 
@@ -74,7 +74,7 @@ class Score:
         return self.edited_ns is not None and self.values_equal and self.gain_error <= GAIN_TOLERANCE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CleanScore:
     """How a clean program was judged.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_tools import hardware
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Opcode, Program
 from neuron_tools.records.simulation import Simulation
@@ -23,7 +23,7 @@ BUSY_SHARE = 0.55
 TENSOR_WORK = (Opcode.LDWEIGHTS, Opcode.MATMUL, Opcode.TRANSPOSE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """Programs that ran together, one a core, with their times.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from benchmarks.fidelity_kernels import layernorm, mamba, matmul, memory, single
 from benchmarks.fidelity_kernels.kernel import DTYPES
 from benchmarks.fidelity_kernels.measurement import Measurement
 from benchmarks.fidelity_kernels.outcome import Outcome, core_of, execute
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Program
 
 INPUT = "the figure is an input of the model"
@@ -34,7 +34,7 @@ NOT_BUILT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """A measurement with what the model says; `predicted` is NaN and `reason` set where it says nothing.
 

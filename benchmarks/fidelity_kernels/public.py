@@ -12,7 +12,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +22,7 @@ import numpy as np
 
 from benchmarks.fidelity_kernels.outcome import Outcome, core_of, execute
 from neuron_tools.compat import install
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.lowering import lower
 from neuron_tools.records.program import Engine, Program, Purpose
@@ -35,7 +35,7 @@ _ACTIVE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One published number of a kernel, and what ours has.
 

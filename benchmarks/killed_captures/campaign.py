@@ -12,11 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.killed_captures.left import judged
 from benchmarks.killed_captures.scenes import SCENES
+from neuron_tools.frozen import frozen
 
 TICKS = (30, 250)
 """Programs of different length: some moments come while a capture is being finished, some after."""
@@ -32,7 +33,7 @@ COMMANDS = {0: "torchrun", 20: "neuron-profile capture", 40: "neuron-profile cap
             60: "neuron-profile capture", 80: "neuron-profile capture"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kill:
     """One kill, and what it left.
 

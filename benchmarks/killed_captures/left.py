@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.killed_captures.scenes import ENDED, NOTES, PROFILE, TICK
 from neuron_tools.capture.recovery import recover, recovery_notice
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.store import layout
 
@@ -21,7 +21,7 @@ _TICK = re.compile(TICK.format(program=r"(\d+)", number=r"(\d+)"))
 _NOTES = re.compile(NOTES.format(program=r"(\d+)"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Left:
     """What was left; see `campaign.Kill`."""
 

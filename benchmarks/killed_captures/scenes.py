@@ -12,10 +12,10 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from neuron_tools.frozen import frozen
 from neuron_tools.listening import free_port
 
 TICK = "tick {program} {number}"
@@ -37,7 +37,7 @@ SIZE = 16
 Program = Callable[[Path, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scene:
     """What is captured.
 

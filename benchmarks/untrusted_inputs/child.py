@@ -19,7 +19,6 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,13 +27,14 @@ from time import perf_counter
 from benchmarks.untrusted_inputs.queries import SECRET, Statements
 from benchmarks.untrusted_inputs.readers import READERS, Damaged, Reader
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 SQL = "SQL"
 QUERY_DEADLINE_S = 0.5
 MOST_ROWS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """Something to try.
 

@@ -6,7 +6,6 @@ import random
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any
 from benchmarks.untrusted_inputs import servers
 from benchmarks.untrusted_inputs.damage import damaged
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 from neuron_tools.profile.schema import TABLES, table_schema
 from neuron_tools.profile.store.layout import MANIFEST_NAME
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Damaged:
     """An example of which one file is damaged.
 
@@ -33,7 +33,7 @@ class Damaged:
     spoilt: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """A kind of input.
 

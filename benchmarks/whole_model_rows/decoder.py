@@ -9,7 +9,7 @@ sampled on the host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -19,13 +19,14 @@ from benchmarks.fake_lowering import lower_fake
 from benchmarks.llama import HEAD_SIZE, RootMeanSquare, rotate_half
 from neuron_tools.compiler.graph import Rewriter, producers
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.frozen import frozen
 
 RANKS = 32
 _REDUCED = ("output", "down")
 """Weights whose products are the ranks' parts of a sum."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configuration:
     """Sizes of a model, and of what a rank has of it."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from scipy.stats import spearmanr
 
 from benchmarks.figures import Figure, Peer, Target
 from benchmarks.whole_model_rows.row import Row
+from neuron_tools.frozen import frozen
 
 MEDIAN, LARGEST, FIRST_TOKEN, RANKS_ALIKE = 0.10, 0.25, 0.20, 0.97
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A row, its time, and how that is predicted."""
 
@@ -23,7 +23,7 @@ class Case:
     measured_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """Times in ns: simulated, and by the roofline."""
 

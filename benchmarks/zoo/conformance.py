@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,6 +14,7 @@ from benchmarks.zoo.architectures import Architecture
 from benchmarks.zoo.case import Inputs, outputs
 from benchmarks.zoo.training import Tensors, largest_difference
 from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 NEW_TOKENS = 3
@@ -33,7 +33,7 @@ _CUSTOM = (
 _REFUSED = "SELECT count(*) AS count FROM Warning WHERE message LIKE '%could not be compiled%'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conformance:
     """One architecture in one mode.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -14,6 +13,7 @@ import neuron_tools
 from benchmarks.zoo.case import Case
 from benchmarks.zoo.training import largest_difference, parameters_from, step_on_cpu, step_on_device
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _OPERATIONS = "SELECT count(*) AS count FROM FrameworkInstruction"
@@ -29,7 +29,7 @@ FROM Executable
 _REFUSED = "SELECT count(*) AS count FROM Warning WHERE message LIKE '%could not be compiled%'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """One training step of one model.
 

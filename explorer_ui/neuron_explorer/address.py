@@ -6,9 +6,11 @@ Whatever a page shows follows from its address, so a link reproduces the view.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from urllib.parse import parse_qsl, urlencode
+
+from neuron_tools.frozen import frozen
 
 PROFILE, START, END, SCOPE = "profile", "start_ns", "end_ns", "scope"
 WHOLE = "all"
@@ -16,7 +18,7 @@ WHOLE = "all"
 MAXIMUM_LENGTH = 100_000  # characters of the query part; a longer one is not of our making
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """A parsed address.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock, Semaphore
 from time import monotonic
 from typing import Any
 
 from neuron_explorer.jobs import Job, Progress, WatchedProfile
 from neuron_explorer.library import ProfileLibrary
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[..., Any]
@@ -25,7 +25,7 @@ ABANDONED_S = 10.0
 CLOSING_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     title: str
     function: Analysis

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 COLLECTIVE_WAITS = "collective-waits"
@@ -25,7 +24,7 @@ FROM CcOp GROUP BY ALL ORDER BY waiting_ns + moving_ns DESC, file, line, operati
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankWait:
     """The collectives of one rank.
 
@@ -44,7 +43,7 @@ class RankWait:
     late: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineWait:
     """The collectives of one kind that a source line issues, over all ranks; "" and 0 where none is known."""
 
@@ -56,7 +55,7 @@ class LineWait:
     waiting_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveWaits:
     """Both sums."""
 

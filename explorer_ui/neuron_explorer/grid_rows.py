@@ -6,13 +6,14 @@ What the browser sends names columns and comparisons; only known ones pass, and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store.catalog import quoted
 
@@ -43,7 +44,7 @@ class GridRequestError(NeuronToolsError):
     """The browser asked for what the table does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column of a grid."""
 
@@ -54,7 +55,7 @@ class Column:
     is_hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Where the rows of a grid come from.
 
@@ -84,7 +85,7 @@ class Source:
         return {column.name: column for column in self.columns}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A block of rows in an order, with conditions."""
 

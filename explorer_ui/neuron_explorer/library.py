@@ -16,6 +16,7 @@ from threading import Lock, RLock
 from time import monotonic
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.store import layout
@@ -32,7 +33,7 @@ class UnknownProfileError(NeuronToolsError):
     """The library has no profile of that id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileEntry:
     """A profile that the library knows of; it need not be open.
 

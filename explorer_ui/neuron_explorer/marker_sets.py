@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 MOST_MARKERS, LONGEST_NOTE, LONGEST_NAME = 500, 80, 80
 _FARTHEST_NS = float(1 << 62)
@@ -17,7 +17,7 @@ class MarkerError(NeuronToolsError):
     """What is to be saved are no markers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marker:
     """A time on a profile's timeline.
 
@@ -35,7 +35,7 @@ class Marker:
         return {"timeNs": self.time_ns, "text": self.text}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkerSet:
     """The markers that were saved under a name.
 

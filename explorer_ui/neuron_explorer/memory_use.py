@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.memory import MemoryUse, measure_memory
 from neuron_tools.arrays import Floats, Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.records.program import Memory
@@ -40,7 +40,7 @@ FROM {table} GROUP BY place, process, core ORDER BY process, core, place
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HbmSeries:
     """Bytes of one device by category over time; categories that are never used are left out."""
 
@@ -49,7 +49,7 @@ class HbmSeries:
     bytes_by_category: Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FillSeries:
     """How full SBUF or PSUM of one core was over time, as parts of it (0 to 1)."""
 
@@ -61,7 +61,7 @@ class FillSeries:
     mean: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramEntry:
     """A program of the profile; `key` names it in addresses."""
 
@@ -71,7 +71,7 @@ class ProgramEntry:
     duration_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddressMap:
     """Tiles of one memory in one execution of a program, as rectangles.
 

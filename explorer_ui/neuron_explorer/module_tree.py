@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.time.charges import Charge
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 OPERATION_WORK = "operation-work"
@@ -87,7 +88,7 @@ def make_tree(charges: Iterable[Charge], work: WorkOf) -> TreeNode:
     return root
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeRow:
     """A row of the tree table; `parent` is the place of its parent among the rows, -1 of the root."""
 

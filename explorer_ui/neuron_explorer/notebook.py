@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.listening import bind
 from neuron_tools.profile.reader import Profile
 from neuron_tools.web_access import TOKEN_PARAMETER, Access
@@ -26,7 +27,7 @@ HOST = "localhost"
 NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "https://localhost:*", "vscode-webview:")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A page of the Explorer; a notebook shows it where it is the value of a cell."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dash import Dash
@@ -18,10 +18,11 @@ from neuron_explorer.steps import opening_address, prepare_ranges
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.theme import LIGHT, Theme, requested_theme
 from neuron_explorer.user_store import UserStore
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """What a page is drawn from."""
 
@@ -79,7 +80,7 @@ class View:
         return self.analyses.now(self.address.profile, name, *arguments, range_ns=self.range_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ahead:
     """The timeline that a page opens with, and where it stands.
 
@@ -92,7 +93,7 @@ class Ahead:
     layout: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """What a page's callbacks work on; the same for the whole application."""
 
@@ -118,7 +119,7 @@ def _no_callbacks(app: Dash, site: Site) -> None:
     """Most pages are drawn from the address alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A page of the Explorer.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 from neuron_explorer.analyses import analysis
 from neuron_explorer.grid_rows import BLOCK, Column, Kind, Request
 from neuron_explorer.jobs import WatchedProfile
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 QUERY = "query"
@@ -22,7 +22,7 @@ BLOCK_CHARACTERS = 50_000
 BLOCK_CELLS = 2_500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryResult:
     """The first rows of a result.
 

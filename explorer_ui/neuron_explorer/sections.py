@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -19,6 +19,7 @@ from neuron_explorer.jobs import CancelledError, Job
 from neuron_explorer.page import Site, View
 from neuron_explorer.parts.states import error_state, loading_state
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 PATIENCE_S = 0.25
 """How long an answer waits for analyses: most profiles are done by then and need no second request."""
@@ -29,7 +30,7 @@ Need = tuple[str, ...]  # name of an analysis, and its arguments
 _SECTIONS: dict[str, Section] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A part of a page.
 

@@ -7,7 +7,7 @@ import os
 import socket
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -31,13 +31,14 @@ from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
 from neuron_explorer.warm_up import warmed_up
 from neuron_explorer.workspace import routes as workspace_routes
+from neuron_tools.frozen import frozen
 from neuron_tools.listening import LOOPBACK, bind, require_token
 from neuron_tools.web_access import Access, Users, new_token, protect
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where the Explorer listens, and by which names it may be asked.
 

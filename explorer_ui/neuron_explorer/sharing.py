@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_explorer.user_store import UserStore
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.web_access import current_user
 
 USERS_FOLDER = "users"
@@ -17,7 +17,7 @@ class NotSharedError(NeuronToolsError):
     """Whoever asks may not do this in an Explorer that is shared."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sharing:
     """How an Explorer is shared.
 

@@ -10,6 +10,7 @@ from typing import Any
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.line_times import LineTimes
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 SOURCE_FILES, SOURCE_WORK, LINE_WORK = "source-files", "source-work", "line-work"
@@ -110,7 +111,7 @@ class LineWork:
         return sum(self.engine_ns.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineDetail:
     """What one line became: its HLO operations, and the instructions of its first execution.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 from typing import Any
 
 from neuron_explorer.jobs import CancelledError, Job, Progress
+from neuron_tools.frozen import frozen
 
 KEPT = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A job with a name that the user knows.
 

@@ -7,10 +7,11 @@ colour on every page and in the timeline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from flask import has_request_context, request
+
+from neuron_tools.frozen import frozen
 
 COOKIE = "neuron-explorer-theme"
 
@@ -28,7 +29,7 @@ ENGINE_COLOURS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Theme:
     """Colours that differ between light and dark."""
 

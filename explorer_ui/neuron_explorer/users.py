@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flask import Flask, Request, Response
 
+from neuron_tools.frozen import frozen
 from neuron_tools.web_access import bearer, matches
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProxiedUsers:
     """Users as a proxy names them, which shows with the token that it is the proxy.
 

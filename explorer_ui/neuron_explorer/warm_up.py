@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from threading import Event, Thread
@@ -19,6 +18,7 @@ from neuron_explorer.timeline.page import with_margin
 from neuron_explorer.timeline.routes import prepare
 from neuron_explorer.timeline.track_list import track_list
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 MODULES = ("duckdb", "orjson", "pyarrow.compute")
 
@@ -63,7 +63,7 @@ def _lay_nothing_out() -> None:
     pieces_of(OrderedSpans.of([Spans(nothing, nothing)]), nothing)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Alone:
     """The library's only profile, read in the order in which its timeline asks."""
 

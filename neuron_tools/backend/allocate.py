@@ -12,19 +12,18 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.backend.body import BUFFER, FIRST_WRITE, KIND, Body
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Memory
 
 ALIGNMENT = {Memory.SBUF: 32, Memory.PSUM: 4}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Where buffers lie.
 

@@ -7,13 +7,14 @@ fp32 and bf16, agree in every pair of instructions). Ours are the simulator's co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
 from neuron_tools.backend.kinds import Kind, Step, Transfer
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import INSTRUCTION_DTYPE, Engine, Memory, empty_table
 from neuron_tools.simulator.instruction_costs import instruction_costs
@@ -25,7 +26,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindCosts:
     """Costs of kinds in picoseconds.
 

@@ -15,7 +15,7 @@ other stays as written, and so does every loop of a generation of which there ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.order import data_edges
 from neuron_tools.backend.queues import TRACED_GENERATION
 from neuron_tools.backend.spill import live_banks, live_bytes, usable_bytes
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Memory, Opcode
 
 MOST_ELEMENTS = 16
@@ -52,7 +53,7 @@ def split_loops(body: Body) -> Body:
     return body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Turns:
     """Where each call stands in the loops that may be split; arrays of shape (calls,).
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import CollectiveKind, DType, Engine, Flag, Memory, Opcode
 
 NO_OPERAND = -1
@@ -16,7 +17,7 @@ READS = 2
 """Operand slots of a row: two regions written, then four read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One row of the instruction table that a call becomes; columns as of INSTRUCTION_DTYPE.
 
@@ -53,7 +54,7 @@ class Step:
         return {**places, **parameters}.get(column, NO_OPERAND)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transfer:
     """The DMA that a call starts; columns as of DMA_DTYPE.
 

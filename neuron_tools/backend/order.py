@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
 from neuron_tools.backend.allocate import Places
 from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, Body
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """Edges by producer. Nodes are the calls, then the releases of buffers.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
 from neuron_tools.backend.spill import WorkingSetError, spill
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Memory, Opcode
 
 _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
@@ -53,7 +54,7 @@ _SHARES = (1.0, 0.87, 0.8, 0.7, 0.6, 0.5)
 """Parts of SBUF that buffers may take: less where fragments keep one from finding a place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """Which passes run.
 

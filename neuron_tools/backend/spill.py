@@ -11,7 +11,7 @@ which this does not show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.backend.order import written_buffers
 from neuron_tools.backend.schedule import add_kind
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType, Memory
 
 DESCRIPTOR_BYTES = 1 << 14
@@ -109,7 +110,7 @@ def _best(body: Body, shared: Body, capacity: int) -> _Plan:
     return min(plans, key=lambda plan: (plan.failed >= 0, plan.moved_bytes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plan:
     """What leaves SBUF and comes back.
 

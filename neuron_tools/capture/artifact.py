@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff
 from neuron_tools.neff.generation import check_generation
@@ -28,7 +28,7 @@ from neuron_tools.simulator import simulate
 EXECUTABLE_FILE = "executables/{:06d}.npz"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repetition:
     """How often an artifact is executed, and which executions stand in the profile.
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.rank_collectives import Meetings
 from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.derive import derive_tables
 from neuron_tools.profile.store.frontier import is_installed
@@ -30,7 +30,7 @@ from neuron_tools.profile.writer import ProfileWriter
 POLL_BUDGET_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureReport:
     """How a capture ended.
 

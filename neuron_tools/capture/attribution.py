@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
+
 NO_SEQUENCE = -1
 IN_BACKWARD = 16  # bit of the record column `flags`
 REMEMBERED = 1 << 20
@@ -25,7 +27,7 @@ REMEMBERED_THREADS = 8
 """Threads whose forward operations are remembered: those that ran one last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where an execution came from: numbers of the log's stack and module definitions."""
 

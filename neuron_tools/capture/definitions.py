@@ -18,6 +18,7 @@ from typing import Any
 
 from neuron_tools.capture.text import storable
 from neuron_tools.capture.typed_sources import cells, typed_text
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 FILE_NAME = "definitions.jsonl"
@@ -93,7 +94,7 @@ class DefinitionsWriter:
             os.close(file)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleName:
     """An nn.Module of the user's model: attribute path from the root, and class."""
 
@@ -101,7 +102,7 @@ class ModuleName:
     class_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorName:
     """Whose memory an address is."""
 
@@ -110,7 +111,7 @@ class TensorName:
     category: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collective:
     """What a COLLECTIVE record's number stands for.
 
@@ -177,7 +178,7 @@ class Collective:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessFacts:
     """A recorded process; zeros and empty where its log does not say.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuron_tools.capture.executables import UNTIMED, ExecutableStore
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff
 from neuron_tools.neff.cache import CompileCache
@@ -25,7 +25,7 @@ VARIABLE = "NEURON_EXTRACT_GRAPHS_ONLY"
 FOLDER, SUFFIX = "extracted", ".graph"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractedGraph:
     """What compiling a graph takes."""
 

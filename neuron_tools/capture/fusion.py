@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from neuron_tools.device.native import BEGINS_FUSION, CANNOT_FUSE
+from neuron_tools.frozen import frozen
 from neuron_tools.records.executable import Executable
 from neuron_tools.records.program import Flag, Opcode, Program
 
@@ -23,7 +24,7 @@ ALONE = (0, 0, 0, 1)
 Make = Callable[[Callable[[], "hlo.Module"], str], "Executable | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """An operator signature and what it was compiled to."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from neuron_tools import hardware
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 
 VARIABLE = "NEURON_TOOLS_CAPTURE"
@@ -25,7 +26,7 @@ CONCATENATION_VARIABLE = "TORCH_NEURONX_ENABLE_CONCATENATION"
 """TorchNeuron's own switch, "1" or "0"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureOptions:
     """Options of one capture.
 

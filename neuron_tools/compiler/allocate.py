@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 
 class OutOfOnChipMemory(NeuronToolsError):
     """A tile does not fit; code generation answers with smaller tiles."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """An allocated byte range; `tokens` (stream -> token) must be complete before it is written."""
 

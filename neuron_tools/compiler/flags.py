@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 Value = TypeVar("Value")
 VARIABLE = "NEURON_CC_FLAGS"
@@ -30,7 +31,7 @@ CAST_TYPES = {"bf16": "bf16", "fp16": "f16", "tf32": "tf32", "fp8_e4m3": "f8E4M3
 LOGICAL_CORES = {"1": "1", "2": "2"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompilerFlags:
     """What a command line of options says.
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorType:
     """Shape and element type ("f32", "bf16", "f16", "f64", "f8E4M3FN", "i1", "i8".."i64", "ui8"..)."""
 
@@ -30,7 +31,7 @@ class TensorType:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """An SSA value; `id` is its index in Module.values (or Region.values)."""
 
@@ -39,7 +40,7 @@ class Value:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A nested computation (reduce body, while condition/body, ...); values are ids of the same Module."""
 
@@ -48,7 +49,7 @@ class Region:
     results: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """One StableHLO operation. `opcode` has no dialect prefix ("dot_general"); ids index Module.values."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompilerOptions:
     """Options of `compile_module`.
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol
 
 from neuron_tools.compiler import hlo
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 MAX_CONSTANT_ELEMENTS = 64
@@ -53,7 +54,7 @@ class Origins(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaggedOrigins:
     """Origins of a module whose locations name `fw:<row>`."""
 

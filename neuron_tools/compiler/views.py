@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.frozen import frozen
 
 LAZY_OPCODES = frozenset({"constant", "iota", "broadcast_in_dim", "reshape", "slice", "transpose"})
 """Operations that need no instructions of their own where their users can read through them."""
@@ -32,7 +32,7 @@ def is_lazy(operation: Operation, module: Module) -> bool:
     return 0 < _FLOAT_BYTES.get(before, 0) <= _FLOAT_BYTES.get(after, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """`extent` consecutive positions of the flattened index space: real data or repeated."""
 
@@ -40,7 +40,7 @@ class Block:
     real: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """An operand as its reader sees it.
 
@@ -66,7 +66,7 @@ class View:
         return not any(block.real and block.extent > 1 for block in self.blocks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """What a stretch of a reader's positions needs of an operand: access patterns repeat it on chip.
 
@@ -131,7 +131,7 @@ Factor = tuple[int, int]
 """(extent, stride in elements of the root); stride 0 repeats."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Where each element of a value lies in its root: per dimension the factors of its index, outer first.
 

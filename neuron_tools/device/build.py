@@ -19,11 +19,11 @@ import sysconfig
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from neuron_tools.device.errors import CacheFolderError, DeviceBuildError, NoCompilerError
+from neuron_tools.frozen import frozen
 
 MODULE_NAME = "_neuron_device"
 SOURCE_FOLDER = Path(__file__).parent / "csrc"
@@ -44,7 +44,7 @@ _COMPILE_FLAGS = (
 _LIBRARIES = ("torch", "torch_cpu", "c10", "torch_python")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extension:
     """A library that is built from one folder of sources.
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation, Program
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedCode:
     """What executables of one graph have in common when several modules run it: all but where it stands.
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from neuron_tools.frozen import frozen
 
 _FILE = Path(__file__).parent / "data" / "accelerators.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accelerator:
     """What one device can do at best.
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.device import Chip, Device, Instance
 from neuron_tools.hardware.errors import UnknownFigureError, UnknownTargetError
 from neuron_tools.hardware.neuron_core import NeuronCore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One figure with where it comes from.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chip:
     """One Neuron device. Bandwidths are bytes per second and of the whole chip."""
 
@@ -21,7 +20,7 @@ class Chip:
     host_link_bandwidth: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instance:
     """One EC2 instance type (or UltraServer). 0 = not published."""
 
@@ -37,7 +36,7 @@ class Instance:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """An instance with its chips and cores: what a run happens on."""
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.catalogue import data_text
 from neuron_tools.hardware.errors import UnknownTargetError
 
@@ -21,7 +22,7 @@ OTHER = "*"
 """Opcode of the rule for instructions that have none of their own on an engine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CostRule:
     """Cost of one opcode on one engine; see the module's text for the formula.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.catalogue import data_text
 from neuron_tools.hardware.device import Device
 from neuron_tools.hardware.neuron_core import with_figures
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a logical core is. All three count from 0 over the whole cluster."""
 
@@ -22,7 +22,7 @@ class Place:
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Links:
     """Latencies and bandwidths between logical cores; times in nanoseconds, bandwidths in bytes per second.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.errors import UnknownFigureError
 
 Figures = TypeVar("Figures", bound=Any)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeuronCore:
     """One physical NeuronCore of a target, with its share of the chip's memory.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.catalogue import data_text
 
 COLUMNS = ("kind", "group", "row", "predicted_over_measured")
@@ -30,7 +30,7 @@ class Kind(str, Enum):
     """Compiled here: instructions are others than those of the chip's compiler, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictionError:
     """One row.
 
@@ -50,7 +50,7 @@ class PredictionError:
         return abs(math.log(self.ratio))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedFactors:
     """Range of measured over predicted time, and its two reasons; each as a part of the time, 0.1 for 10 %.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.arrays import Array
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.abstract import AbstractArray, Form, map_leaves
 from neuron_tools.nki.arguments import find_adapter
 from neuron_tools.nki.dtypes import as_dtype
@@ -24,21 +25,21 @@ from neuron_tools.nki.run import Run
 from neuron_tools.nki.tracer import Recording, Tracer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """Stands for the array argument of this number."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     """Stands for the result of this number."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallForm:
     """What a call does for arrays of certain forms.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from dataclasses import dataclass
 from types import CodeType, FrameType
 
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 INTERNAL_MODULES: set[int] = set()
@@ -18,7 +18,7 @@ _OUTSIDE, _START = -1, -2
 """What stands for frames outside any kernel, and for what calls the kernel's own function."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A place in the kernel: its frames, innermost first."""
 

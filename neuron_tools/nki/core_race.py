@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.isa.dma import IN_PLACE
 from neuron_tools.nki.tracer import Tracer
@@ -29,7 +29,7 @@ class RaceWarning(UserWarning):
     """Two cores write the same place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedBuffer:
     """One memory and its number in the trace of each core.
 
@@ -42,7 +42,7 @@ class SharedBuffer:
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Accesses:
     """Transfers of one core to or from one memory: row, meetings before it, first and last line, bytes."""
 
@@ -85,7 +85,7 @@ def _extreme(which: np.ufunc, values: Ints, group: Ints, groups: int) -> Ints:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Transfers:
     """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself.
 

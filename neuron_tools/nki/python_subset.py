@@ -15,13 +15,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.language.structure import NKIObject
 
@@ -64,7 +64,7 @@ class SubsetWarning(UserWarning):
     """A kernel uses Python that only NKI 0.7 and later take."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excess:
     """Something outside the subset.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from neuron_tools.arrays import Array
+from neuron_tools.frozen import frozen
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import Kernel
@@ -68,7 +68,7 @@ def run_ranks(kernel: Kernel, arguments: Sequence[tuple[Any, ...]], *, values: b
     return _RanksInTurn(kernel, arguments, values).run()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meeting:
     """One collective of a group of ranks: of two cores of a rank each meets the same core of the others.
 

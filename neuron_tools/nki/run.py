@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.abstract import map_leaves
@@ -33,7 +34,7 @@ PRECISE = "NKI_PRECISE_FP"
 """Environment variable: "0" stores bfloat16 and float8 as float32, as AWS's simulator does then."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """What to run and how.
 

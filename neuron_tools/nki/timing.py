@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import device_of
 from neuron_tools.nki.lowering import lower
 from neuron_tools.records.kernel_source import LoweredKernel
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neuron_tools.nki.kernel import Kernel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelTiming:
     """A kernel's results and times.
 

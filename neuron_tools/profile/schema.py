@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,7 @@ class UnknownTableError(NeuronToolsError):
     """A table was named that the schema does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One column.
 

@@ -13,10 +13,11 @@ simulator. Both count nanoseconds from the start of the capture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+
+from neuron_tools.frozen import frozen
 
 EVENTS_FILE = "events.bin"
 COLLECTIVE_NUMBER_BITS = 40
@@ -42,7 +43,7 @@ class RecordKind(IntEnum):
     FUSED = 14  # one execution of the `address` FUSED_OPERATIONs before it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Padding:
     """How far the sequences of a batch were padded when it was copied to the device.
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame, Program
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transformation:
     """What one pass of the compiler changed of one line of a kernel.
 
@@ -32,7 +33,7 @@ class Transformation:
     busy_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLaunch:
     """A call of a kernel without its data: enough to trace the kernel again, also after it was edited.
 
@@ -53,7 +54,7 @@ class KernelLaunch:
     cores: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSource:
     """The kernel behind a Program, or those inside it; rows are those of its instruction table.
 
@@ -102,7 +103,7 @@ class KernelProgram(Program):
     source: KernelSource | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoweredKernel:
     """A kernel as a Program, with where its instructions come from."""
 

@@ -31,6 +31,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
+
 
 class Engine(IntEnum):
     """The engines of a NeuronCore (values are the `engine` column)."""
@@ -259,7 +261,7 @@ TILE_DTYPE = np.dtype(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """One source frame. `line` counts from 1; 0 = unknown."""
 
@@ -268,7 +270,7 @@ class Frame:
     function: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrameworkOperation:
     """One operation as the user's framework names it, with where it came from.
 
@@ -284,7 +286,7 @@ class FrameworkOperation:
     sequence: int = -1  # autograd sequence number that ties backward to forward; -1 = unknown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HloOperation:
     """One HLO operation that the program executes (after fusion: the fused one).
 
@@ -301,7 +303,7 @@ class HloOperation:
     kernel: str = ""  # key of the ready Program (an NKI kernel) that it runs; its rows stand in that order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A tensor in HBM known to the program."""
 
@@ -319,7 +321,7 @@ class Tensor:
         return count * self.dtype.byte_count
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queue:
     """A DMA queue: who triggers it and how its descriptors are made."""
 
@@ -328,7 +330,7 @@ class Queue:
     kind: QueueKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collective:
     """One rank's part in an operation of several ranks.
 

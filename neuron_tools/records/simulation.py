@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
+from neuron_tools.frozen import frozen
 
 THROTTLE_DTYPE = np.dtype([("start_ps", "i8"), ("duration_ps", "i8"), ("k", "i4"), ("n", "i4")])
 """One stretch of time during which the Tensor engine may stream k of n cycles."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThrottleState:
     """Where the Tensor engine stands in its utilisation window: carried from one execution to the next.
 
@@ -28,7 +27,7 @@ class ThrottleState:
     busy_ps: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Simulation:
     """Times of one execution, picoseconds from its start.
 

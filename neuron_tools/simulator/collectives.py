@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import Device, Links, NeuronCore, device_of, links
 from neuron_tools.records.program import Collective, CollectiveKind, Program
 from neuron_tools.simulator.errors import ProgramError
@@ -35,7 +35,7 @@ _TOUCHES = {CollectiveKind.ALL_REDUCE: 2.5, CollectiveKind.REDUCE_SCATTER: 3.0}
 """Reads and writes of a rank's HBM for each byte that it passes on: 2 to gather, 3 to add up."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveCost:
     """How long a collective moves once its last rank has come.
 

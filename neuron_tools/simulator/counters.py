@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program, Purpose
 
@@ -18,7 +17,7 @@ _MOVES_NOTHING = (Opcode.NOP, Opcode.DMA_TRIGGER, Opcode.EVENT_SEMAPHORE, Opcode
 _BYTES = np.array([dtype.byte_count for dtype in DType], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionCounters:
     """Counters of the columns of the `Instruction` table; int64 arrays of shape (instructions,).
 
@@ -46,7 +45,7 @@ class InstructionCounters:
     adjusted_flops_transpose: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DmaCounters:
     """Bytes of each DMA by memory and purpose; int64 arrays of shape (dmas,)."""
 

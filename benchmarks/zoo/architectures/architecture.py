@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from benchmarks.zoo import inputs
 from benchmarks.zoo.case import Case, Inputs
 from benchmarks.zoo.small import small_model
+from neuron_tools.frozen import frozen
 
 Settings = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """One architecture.
 

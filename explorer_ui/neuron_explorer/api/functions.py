@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from neuron_tools.frozen import frozen
 
 KERNEL_DECORATORS = frozenset({"jit", "nki_jit", "baremetal", "benchmark", "profile", "kernel"})
 """Last parts of the names of decorators, under `nki`, that make a function a kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A function or method.
 

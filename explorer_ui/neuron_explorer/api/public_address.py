@@ -6,18 +6,18 @@ An editor that runs in the browser forwards ports of the machine that it works o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
 
 from neuron_explorer.api.routes import PREFIX
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 _ROOT = re.compile(r"(/[\w.~-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicAddress:
     """An address of this server.
 

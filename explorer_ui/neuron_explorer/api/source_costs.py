@@ -16,6 +16,7 @@ from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, SourceTexts, load_frames, stack
 from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
 from neuron_profile.analysis.time.stack_charges import StackPair, charge_stacks, stack_pair
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _LEAF = "split_part(coalesce({table}.stack_frame_ids, ''), ',', 1)"
@@ -160,7 +161,7 @@ def _works(profile: Profile) -> Mapping[StackPair, Work]:
     return works
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stack:
     """A stack, innermost frame first; the user's line on it; the work that belongs to it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -11,6 +10,7 @@ import plotly.graph_objects as go
 from neuron_explorer.parts.chart import plain
 from neuron_explorer.theme import Theme
 from neuron_profile.reports.quantities import duration, percent
+from neuron_tools.frozen import frozen
 
 HEIGHT = 420
 SMALLEST_TEXT = 9
@@ -19,7 +19,7 @@ TINTS = ("#9ccbe8", "#f3cf86", "#9fdcc4", "#e8c0d8", "#f2b48c", "#c3cbf0", "#eee
 """Okabe and Ito's colours, so light that dark text can be read on all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IciclePart:
     """A part of an icicle.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from neuron_explorer.page import View
@@ -12,12 +11,13 @@ from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import Row, table_card
 from neuron_profile.analysis.comparison.difference import Delta, Difference
 from neuron_profile.analysis.comparison.lines import LineDelta
+from neuron_tools.frozen import frozen
 
 ROWS = 250
 Changed = TypeVar("Changed", Delta, LineDelta)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aligned:
     """One operation, or line, in all profiles.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_profile.reports.quantities import duration, percent, scaled
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellLink:
     """A link in a cell that has several."""
 
@@ -17,7 +16,7 @@ class CellLink:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A cell of a table.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from neuron_profile.analysis.spans import union
 from neuron_profile.analysis.time.pieces import Pieces
 from neuron_profile.reports.quantities import duration
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 WARNINGS = "timeline-warnings"
@@ -47,7 +48,7 @@ WHERE last_rank IS NOT NULL AND last_rank IS DISTINCT FROM rank AND trigger_star
 _WARNINGS = (_THROTTLED, _SMALL_DMA, _SPILLS, _STRAGGLERS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """Stretches of time that share a name, in one row of a track.
 
@@ -62,7 +63,7 @@ class Band:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BandTrack:
     """A track of bands: "Findings" or "Warnings"."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, TileRan
 from neuron_explorer.timeline.span_tiles import SCHEMA
 from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns, sources_of
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.dtypes import numpy_dtype
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
@@ -28,7 +28,7 @@ _OWN_OPERATIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LitTrack:
     """The lit spans of one track by start; int64, shape (spans,)."""
 

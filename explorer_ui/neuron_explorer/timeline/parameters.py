@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import log2
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 BUCKETS = 1024
 """Buckets of one tile; the engine has the same number."""
@@ -21,7 +21,7 @@ class ParameterError(NeuronToolsError):
     """A request asks for something that does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TileRange:
     """`count` tiles of one level, which have `BUCKETS` buckets of 2**level ns each, from tile `first`."""
 
@@ -53,7 +53,7 @@ class TileRange:
         return (self.first + self.count) * BUCKETS << self.level
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameters:
     """The parameters of one request."""
 

@@ -6,7 +6,6 @@ share of it that is busy. So a tile holds O(buckets) rows, whatever lies in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.dtypes import numpy_dtype
 
@@ -72,7 +72,7 @@ def _drawn(
     return pa.Table.from_batches([_rows(drawn, tiles, origin_ns)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Runs:
     """Neighbouring pixels of one depth that show the same span, within one tile; shape (runs,).
 

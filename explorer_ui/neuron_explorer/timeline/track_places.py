@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 from neuron_tools.profile.timeline.track import Track
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowColumns:
     """SQL expressions over a table's rows, null where the table lacks the columns.
 

@@ -7,10 +7,10 @@ star marks the tab in front.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrangement:
     """A question, and the panels that answer it."""
 

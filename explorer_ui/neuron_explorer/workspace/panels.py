@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dash import html
@@ -17,9 +17,10 @@ from neuron_explorer.sections import Section, section
 from neuron_explorer.source_costs import SOURCE_WORK, opening_line
 from neuron_explorer.workspace.headline import HEADLINE
 from neuron_profile.analysis.line_times import LineTimes
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """A panel.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_explorer.analyses import analysis
@@ -14,13 +13,14 @@ from neuron_profile.analysis.own_lines import load_own_lines
 from neuron_profile.analysis.source_frames import load_frames
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 PIECES = "charged-pieces"
 KINDS = ("operation", "module", "line")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Device time that is charged to one operation of one module at one place.
 
@@ -34,7 +34,7 @@ class Piece:
     device_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Related:
     """What belongs to a selection: device time in ns by operation, module and line, and in all."""
 

@@ -7,16 +7,16 @@ own limits (`MemoryMax=` in a unit) are not mistaken for the machine's.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from neuron_monitor.api.nodes import first_line
+from neuron_tools.frozen import frozen
 
 MOUNT_POINT = "/sys/fs/cgroup"
 # Version 1 writes "no limit" as the largest multiple of a page; no machine has half of that.
 UNLIMITED_BYTES = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Container:
     """What a container may use, and has used; None where it has no limit of its own.
 

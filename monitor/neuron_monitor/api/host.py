@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
 from neuron_monitor.api.layout import WORD_BYTES
 from neuron_monitor.api.python_kernels import parse_ticks
+from neuron_tools.frozen import frozen
 
 PROCESSES = "/proc"
 # pread makes room for as much as it is asked for: large for the one file that may be.
@@ -28,7 +29,7 @@ CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
 _MEMORY_LINE = re.compile(rb"^(MemTotal|MemFree|MemAvailable|SwapTotal|SwapFree): *(\d+)( kB)?", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostReading:
     """Processors and memory at one moment.
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from neuron_monitor.api.nodes import first_line
+from neuron_tools.frozen import frozen
 
 METADATA_ADDRESS = "http://169.254.169.254"
 FIRMWARE_FOLDER = "/sys/devices/virtual/dmi/id"
@@ -19,7 +20,7 @@ UNKNOWN = "unknown"
 SIMULATED = "simulated"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstanceFacts:
     """What identifies an EC2 instance; "" where not known."""
 

@@ -10,10 +10,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_monitor.api.records import TreeReading
+from neuron_tools.frozen import frozen
 
 LOG_FOLDER = "/var/log/containers"
 LOG_NAME = re.compile(r"(?P<pod>[^_]+)_(?P<namespace>[^_]+)_(?P<container>.+)-(?P<id>[0-9a-f]{64})\.log")
@@ -21,7 +21,7 @@ CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 SCAN_INTERVAL_NS = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pod:
     """The container that a process runs in."""
 

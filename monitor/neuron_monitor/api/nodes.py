@@ -11,10 +11,10 @@ import os
 import resource
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.python_kernels import READ_BYTES
+from neuron_tools.frozen import frozen
 
 DESCRIPTORS_WANTED = 16384
 # Counters are unsigned words of 64 bits.
@@ -29,7 +29,7 @@ _ZERO_AT_MOST = array("Q", [0]).tobytes()
 _FIRST = array("i", [0]).tobytes()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """Something that could not be read: which node, and why."""
 

@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from operator import is_
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, are_same
+from neuron_tools.frozen import frozen
 
 DEVICE_PREFIX = "/dev/neuron"
 DEVICE_FILE = re.compile(rf"{DEVICE_PREFIX}[0-9]+")
@@ -35,7 +35,7 @@ SCANS_BETWEEN_BLIND_LOOKS = 5
 _NO_RUNTIME = "NA"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """One process that holds device files open.
 

@@ -7,19 +7,19 @@ Records of which a sample makes hundreds are named tuples: they cost a third of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.latency import Histogram
+from neuron_tools.frozen import frozen
 
 _MEMORY = layout.MEMORY_SLICE
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceFacts:
     """What does not change while a device is there.
 
@@ -51,7 +51,7 @@ class DeviceFacts:
     cpu_affinity: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Power:
     """Power over the driver's last minute, in percent of the largest power."""
 
@@ -132,7 +132,7 @@ class DeviceReading(NamedTuple):
     power: Power | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model:
     """One loaded executable of a process."""
 

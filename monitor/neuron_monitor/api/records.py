@@ -6,7 +6,6 @@ records. So its counters stay rows of words; records are made of them only for w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import is_
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.layout import WORD_BYTES
 from neuron_monitor.api.nodes import Fault
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, are_same
+from neuron_tools.frozen import frozen
 
 ROW_WIDTH = len(layout.CORE_COLUMNS)
 ROW_BYTES = WORD_BYTES * ROW_WIDTH
@@ -37,7 +37,7 @@ class Records(Protocol):
         """The same as far as it does not hang on counters: those of an earlier moment may stand there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """Records that are made already."""
 
@@ -98,7 +98,7 @@ class Arrangement:
         return {device.facts.index: device for device in self._last[1]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Counters of a real host's cores at one moment: records are made of them when they are asked for.
 
@@ -125,7 +125,7 @@ class Rows:
         return self.arrangement.devices, self.arrangement.processes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeReading:
     """Everything that was read from a tree.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from neuron_monitor.api.host import Host, HostReading, ProcessTime
 from neuron_monitor.api.instance import Instance, InstanceFacts
 from neuron_monitor.api.nodes import Fault, describe_os_error
 from neuron_monitor.api.records import TreeReading
 from neuron_monitor.api.tree import DeviceTree
+from neuron_tools.frozen import frozen
 
 # The kernel counts processor time in ticks of 10 ms: over less than this, a share of it says little.
 HOST_INTERVAL_NS = 480_000_000
@@ -18,7 +18,7 @@ HOST_INTERVAL_NS = 480_000_000
 FIRST_HOST_INTERVAL_NS = 90_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """What was read at one moment.
 

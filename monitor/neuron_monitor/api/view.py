@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
 from neuron_monitor.api.rates import (
@@ -17,11 +16,12 @@ from neuron_monitor.api.rates import (
 from neuron_monitor.api.readings import CoreReading, ProcessReading
 from neuron_monitor.api.records import TreeReading
 from neuron_monitor.api.sample import Sample
+from neuron_tools.frozen import frozen
 
 LATENCY_WINDOW_NS = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessView:
     """What the exporter and the screens show of one process.
 
@@ -41,7 +41,7 @@ class ProcessView:
     system_share: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """One sample with all rates since the one before."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_monitor.api.layout import ENGINES, TRAFFIC_NODES
 from neuron_monitor.dashboard.history import History, Row
 from neuron_monitor.report.memory import DEVICE_CATEGORIES
+from neuron_tools.frozen import frozen
 
 GRAPH_CONFIG = {"displaylogo": False, "displayModeBar": False, "doubleClick": "reset"}
 # Okabe and Ito's palette: told apart with any colour vision, on light and dark.
@@ -21,7 +21,7 @@ GRID = {"light": "#d8dee4", "dark": "#30363d"}
 SHARE_RANGE = {"include": [0, 0.005], "clipmax": 1.02}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chart:
     """One chart.
 

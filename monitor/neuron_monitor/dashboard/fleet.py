@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
 from neuron_monitor.errors import PrometheusQueryError
+from neuron_tools.frozen import frozen
 
 TIMEOUT_S = 10.0
 # A host that was there within this time and is no more is shown as down, not left out.
@@ -46,7 +46,7 @@ RANGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetHost:
     """One host.
 

@@ -8,10 +8,11 @@ import threading
 from array import array
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One row: its number since the start, when it was (Unix time in ms), and its numbers."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_monitor.api.instance import InstanceFacts
 from neuron_monitor.api.readings import DeviceFacts, ProcessReading
 from neuron_monitor.api.records import TreeReading
+from neuron_tools.frozen import frozen
 
 NO_RUNTIME = "NA"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedProcess:
     """One process that uses a device."""
 
@@ -22,7 +22,7 @@ class ListedProcess:
     runtime_version: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedDevice:
     """One device with its users.
 
@@ -35,7 +35,7 @@ class ListedDevice:
     processes: tuple[ListedProcess, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """Everything that `neuron-ls` prints."""
 

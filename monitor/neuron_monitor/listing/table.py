@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from neuron_monitor.listing.devices import ListedDevice, Listing
+from neuron_tools.frozen import frozen
 
 COMMAND_WIDTH = 40
 WIDE_COMMAND_WIDTH = 80
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Column:
     """A column: the two lines of its heading, and the text of each line of each device."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from neuron_monitor.listing.devices import Listing
+from neuron_tools.frozen import frozen
 
 Links = Mapping[int, frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strokes:
     """The characters of a drawing."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neuron_monitor.errors import ConfigurationError
+from neuron_tools.frozen import frozen
 
 DEFAULT_PERIOD_S = 5.0
 MINIMUM_PERIOD_S = 0.01
@@ -28,7 +28,7 @@ _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """One group to report: its name and how often, in seconds."""
 
@@ -36,7 +36,7 @@ class Group:
     period_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeGroups:
     """Groups of the processes whose whole tag the filter finds something in."""
 
@@ -44,7 +44,7 @@ class RuntimeGroups:
     groups: tuple[Group, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configuration:
     """What to report."""
 

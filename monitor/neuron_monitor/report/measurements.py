@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
 from neuron_monitor.report.reporter import Report
+from neuron_tools.frozen import frozen
 
 Unit = Literal["percent", "bytes", "seconds", "count", "count/second"]
 PERCENTILES = ("p50", "p99")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measurement:
     """One value.
 

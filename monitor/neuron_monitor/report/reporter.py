@@ -22,6 +22,7 @@ from neuron_monitor.report.memo import Memo
 from neuron_monitor.report.runtime_data import RuntimeData
 from neuron_monitor.report.sheet import Sheet, cut
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, Keys, Spelling, keys_of
+from neuron_tools.frozen import frozen
 
 Report = dict[str, Any]
 FAULTS_NAMED = 3
@@ -44,7 +45,7 @@ class _Status:
     content: Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Made:
     """The last report: what is not counted stands in the next one too while it is not looked at anew."""
 

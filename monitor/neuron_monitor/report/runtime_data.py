@@ -33,6 +33,7 @@ from neuron_monitor.report.process_groups import (
 from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut
 from neuron_monitor.report.spelling import Keys
 from neuron_monitor.report.windows import Mark, Shown, shown_window, window_since
+from neuron_tools.frozen import frozen
 
 COUNTERS_GROUP = "neuroncore_counters"
 EXECUTIONS_GROUP = "execution_stats"
@@ -127,7 +128,7 @@ class _Still(NamedTuple):
     entries: _Entries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layout:
     """Entries to be filled anew while the processes count on and are otherwise the same.
 
@@ -150,7 +151,7 @@ class _Layout:
         return _Layout(self.key, self.groups, tree, self.entries, self.places, self.is_clocked)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rest:
     """Entries of a report between two publications, of the same form as those of the report before.
 
@@ -199,7 +200,7 @@ def _place(spans: dict[str, _Span], process: ProcessReading) -> tuple[int, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Told:
     """What a report is made of.
 

@@ -6,9 +6,10 @@ inf2 host with runtime 2.30 in public notes (observed).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from neuron_tools.frozen import frozen
 
 Spelling = Literal["observed", "documented", "both"]
 SPELLINGS: tuple[Spelling, ...] = ("observed", "documented", "both")
@@ -16,7 +17,7 @@ SPELLINGS: tuple[Spelling, ...] = ("observed", "documented", "both")
 DEFAULT_SPELLING: Spelling = "both"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys:
     """The keys of one spelling on one generation of devices.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.report.memory import device_categories, logical_memory
 from neuron_monitor.units import binary_size
+from neuron_tools.frozen import frozen
 
 NAME_WIDTH = 42
 _NAMES = {
@@ -18,7 +17,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """One line of the tree.
 

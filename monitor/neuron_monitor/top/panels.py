@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from neuron_monitor.report.memory import device_categories, host_categories
 from neuron_monitor.report.process_groups import joined_version
 from neuron_monitor.top.bars import UNICODE, Glyphs, bar, sparkline
 from neuron_monitor.units import ABSENT, binary_size, metric, percent, seconds
+from neuron_tools.frozen import frozen
 
 LABEL_WIDTH = 5
 CELL_MINIMUM = 8
@@ -38,7 +38,7 @@ _DEVICE_ROWS = (
 _ROOM_FOR_NAMES = 124
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What the user chose to see: all processes or one, percent or FLOP/s, which characters."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from neuron_monitor.api.view import ProcessView
+from neuron_tools.frozen import frozen
 
 MESSAGE_VERSION = "4"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alert:
     """One alert.
 

@@ -15,12 +15,13 @@ from neuron_monitor.api.view import ProcessView, View
 from neuron_monitor.report.executions import ERROR_STATUSES, summed, total_statuses
 from neuron_monitor.report.memory import logical_memory
 from neuron_monitor.watch.alert import Alert, of_process
+from neuron_tools.frozen import frozen
 
 MOST_REMEMBERED = 600
 PARTS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thresholds:
     """When the rules are met.
 

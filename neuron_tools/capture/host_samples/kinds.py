@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from neuron_tools.capture.host_samples.called import called
 from neuron_tools.capture.host_samples.reading import SampledStack
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 PYTHON = "python"
 BACKWARD = "_engine_run_backward"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activity:
     """What a thread was doing.
 
@@ -26,7 +26,7 @@ class Activity:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Files:
     """Frames that tell a kind: by their file, and by their function where that matters."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.text import storable
+from neuron_tools.frozen import frozen
 from neuron_tools.records.host_samples import SAMPLE_DTYPE, SAMPLES_FILE, STACKS_FILE
 from neuron_tools.records.program import Frame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SampledStack:
     """What a sampled thread was doing.
 
@@ -46,7 +46,7 @@ class SampledStack:
         return cls(frames, (first, last, left, right), str(line["op"]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessSamples:
     """The samples of one process.
 

@@ -12,12 +12,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from neuron_tools.arrays import Table
+from neuron_tools.frozen import frozen
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 
 FILE_NAME = "retained.json"
@@ -25,7 +26,7 @@ LOCK_NAME = "retained.lock"
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retained:
     """Where the kept part of a log begins.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.arrays import Table
 from neuron_tools.capture.look_back.retained import Retained, give_back, kept_still, read_records
+from neuron_tools.frozen import frozen
 from neuron_tools.records.capture_log import RECORD_DTYPE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mark:
     """How far the log had come at one look."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neuron_tools.arrays import Table
 from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.records.capture_log import RecordKind
 
 FEWEST_FOR_P99 = 100
@@ -33,7 +34,7 @@ _NEVER_SEEN = {
 Values = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alert:
     """A rule that was met.
 
@@ -48,7 +49,7 @@ class Alert:
     host_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule.
 

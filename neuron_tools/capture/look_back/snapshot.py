@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from neuron_tools.capture.definitions import DefinitionsReader
 from neuron_tools.capture.look_back.retained import Retained, kept_still, read_records
 from neuron_tools.capture.options import CaptureOptions, from_environment
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 BLOCK_RECORDS = 65_536
 
@@ -24,7 +25,7 @@ class SnapshotError(NeuronToolsError):
     """There is nothing to make a profile of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """What a snapshot is made of.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """One process's log while it is written.
 

@@ -9,7 +9,7 @@ bfloat16 rows whose sum it is, since products of that type take one pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.groups import Shape
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import DType, Engine, Memory, Opcode, TensorKind
 
@@ -29,7 +30,7 @@ PARTS = 3
 """bfloat16 numbers of 8 significant bits that add up to a float32 number of 24."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddedRow:
     """A row that starts the sums: where it is, its elements, and how many rows make it up."""
 

@@ -11,9 +11,10 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import contiguous
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shapes:
     """`batch` heads, each `shared` with the same keys: `rows` queries x `columns` keys; sizes of a head."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.passes.in_place import final_values
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import (
     TILE_DTYPE,
@@ -35,7 +36,7 @@ STORE_QUEUES = 4
 """Rings used in turn, so that one transfer's latency hides behind others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emitters:
     """Code generators that stand above the context and that it or other generators call back.
 

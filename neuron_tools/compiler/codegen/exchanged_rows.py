@@ -9,7 +9,6 @@ has the shorter rows, it is they that stay whole: then the loads are stretches a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import Factor
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 LONG_BYTES = 2048
@@ -35,7 +35,7 @@ TILE_SHARE = 8
 """A tile takes at most one part in so many of a partition: a few are there at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """Matrices of `rows` x `pieces` contiguous runs, turned into `pieces` x `rows`, and how they are tiled.
 

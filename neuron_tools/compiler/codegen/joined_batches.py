@@ -8,7 +8,7 @@ and values) each row meets the columns of all batches, and keeps its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType, Engine, Opcode
 
 FULL_RATE_BYTES = 4096
 """Rows of HBM from this length on load at the full rate (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joined:
     """Batches that run as one product.
 

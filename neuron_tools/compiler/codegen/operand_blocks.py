@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 RAW_TILES = 2
@@ -25,7 +25,7 @@ PREFETCHED = 2
 """Blocks loaded ahead, beyond one, where every block is used once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocking:
     """Loop structure: what one iteration covers."""
 

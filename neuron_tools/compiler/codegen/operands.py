@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from neuron_tools.compiler.codegen.context import Context
@@ -11,10 +10,11 @@ from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import Factor
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sizes:
     """A batched matrix product: `batch` x (rows x depth) @ (depth x columns)."""
 
@@ -29,7 +29,7 @@ class Sizes:
         return 2 * self.batch * self.rows * self.depth * self.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """One side of the product.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -26,6 +25,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.opcodes import POOLING_SIZES
 from neuron_tools.compiler.passes.groups import Group
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
@@ -39,7 +39,7 @@ _PLACE = DType.BF16
 """Holds the number of a tap within its window; of what lies outside it is only known that it is another."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pooling:
     """Sizes of a pooling.
 
@@ -96,7 +96,7 @@ class Pooling:
         return [places.count(place) for place in range(step)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tiling:
     """Pieces on partitions: a band of a plane each, or several whole planes.
 
@@ -273,7 +273,7 @@ class _Body:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plan:
     """The engine of each tap's comparison (None: it is part of a product), and of each phase's sum.
 

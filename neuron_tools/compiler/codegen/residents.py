@@ -10,10 +10,11 @@ from neuron_tools.compiler.allocate import Block
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.row_order import RowOrder, plain_order
 from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stay:
     """A result that should stay: until which group, by its position, and whether HBM needs it as well."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.views import Factor, Layout
+from neuron_tools.frozen import frozen
 
 
 class Values(Protocol):
@@ -25,7 +25,7 @@ class Values(Protocol):
         """Type of a value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowOrder:
     """Factors (extent, stride in the value) of a matrix's rows and columns, outermost first, merged."""
 
@@ -48,7 +48,7 @@ class RowOrder:
         return self.columns[-1][0] if self.columns and self.columns[-1][1] == 1 else 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heads:
     """`batch` x `heads` matrices of `rows` x `columns` that are the columns of tokens."""
 

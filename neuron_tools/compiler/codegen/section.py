@@ -19,6 +19,7 @@ from neuron_tools.compiler.allocate import Allocator, LastUses, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.passes.groups import FusionPlan
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import (
     TILE_COLUMNS,
     Collective,
@@ -39,14 +40,14 @@ _UNUSED = {-1: _FIRST_PLACEHOLDER + 1}
 _LOADED = (Purpose.INPUT, Purpose.WEIGHT, Purpose.INTERMEDIATE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValuePlaceholder:
     """The completion of a value made outside the section."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPlaceholder:
     """The last use, before the section, of a range of on-chip memory."""
 

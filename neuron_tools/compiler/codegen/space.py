@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.compiler.passes.groups import Domain
+from neuron_tools.frozen import frozen
 
 MINIMUM_RUN_BYTES = 512
 """Shorter descriptors waste DMA (nki_hardware section 4: descriptor >= 512 B)."""
@@ -17,7 +18,7 @@ TARGET_ITERATIONS = 8
 """Tiles a loop should have, so that loading, computing and storing overlap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """A 2-D iteration space cut into tiles of `partitions * rows_per_partition` rows x `chunk` columns.
 

@@ -9,8 +9,6 @@ nothing, and the DMA engines a tenth more time for the load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_tools.compiler.codegen.engines import instruction_ns
@@ -20,6 +18,7 @@ from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tables import IDENTITY, SQUARE
 from neuron_tools.compiler.passes.groups import Shape
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
@@ -32,7 +31,7 @@ NORMALISING_STAGE = 3
 """Load, products, statistics; then the tile is turned back and normalised in the same stage."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnedRows:
     """The instructions of a tile body that the Tensor engine stands in for."""
 

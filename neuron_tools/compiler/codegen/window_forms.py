@@ -12,7 +12,7 @@ One pixel's channels would leave most partitions empty, or make a tap of each pi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.joined_batches import Joined
@@ -20,6 +20,7 @@ from neuron_tools.compiler.codegen.operands import Operand, neighbours
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.codegen.windows import MANY_TAPS, Window
 from neuron_tools.compiler.hlo import TensorType
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 
 FORMS = ("taps", "rows", "pixels")
@@ -27,7 +28,7 @@ FORMS = ("taps", "rows", "pixels")
 Numbers = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Way:
     """What one way costs.
 

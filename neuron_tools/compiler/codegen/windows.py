@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.hlo import Operation
+from neuron_tools.frozen import frozen
 
 FEW_CHANNELS = 32
 """Fewer input channels than this leave the array so empty that taps are put on partitions too."""
@@ -16,7 +16,7 @@ MANY_TAPS = 64
 """More taps than this (gradients of kernels: the window is the image) are packed as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """Sizes of a convolution.
 

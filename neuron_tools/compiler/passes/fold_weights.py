@@ -7,12 +7,13 @@ the model is compiled. What is computed is stored beside the weights; it never t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from neuron_tools.compiler.graph import OrderedPass, operands_of
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
+from neuron_tools.frozen import frozen
 
 _MOVED = frozenset({"broadcast_in_dim", "reshape", "slice", "transpose", "concatenate", "pad", "reverse"})
 _COMPUTED = ELEMENTWISE | {"convert", "reduce"}
@@ -69,7 +70,7 @@ class _Folded(_WithWeights):
         return replace(operation, opcode="constant", operands=(), attributes={"value": None}, regions=())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scaled:
     """A value as `source` x `scale` + `shift`: vectors along the dimensions `along`, or none."""
 

@@ -13,6 +13,7 @@ from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.views import Block, Views, merged_blocks
+from neuron_tools.frozen import frozen
 
 ONE_PARTITION_ELEMENTS = 2048
 """A full reduction of no more elements than this stays on one partition, so that its users can join it."""
@@ -21,7 +22,7 @@ FOLDED_ELEMENTS = 8192
 """Reductions over few rows, too few to fill the partitions, of which many elements remain, are folded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Domain:
     """Iteration space: `outer` repetitions of `rows` (on partitions) x `columns` (contiguous)."""
 

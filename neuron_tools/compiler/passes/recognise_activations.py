@@ -9,11 +9,12 @@ appears without its name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.frozen import frozen
 
 ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu": "gelu",
@@ -78,7 +79,7 @@ ERF_MINIMUM_OPERATIONS = 12
 """An elementwise polynomial of one tensor with at least this many operations between two clamps is erf."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """Operations that together are a function of `inputs` (non-constant values) with one result."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.graph import producers
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.frozen import frozen
 
 Samples = npt.NDArray[np.float64]
 
@@ -66,7 +67,7 @@ _VALUES = {name: function(_AT) for name, function in FUNCTIONS.items()}
 _GRADIENTS = {name: _derivative(function) * _SLOPES for name, function in FUNCTIONS.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """A value that is a known function of another.
 

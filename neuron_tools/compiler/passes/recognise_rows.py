@@ -10,12 +10,13 @@ first axes are batches of the look-up, and nothing has to write their counters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from neuron_tools.compiler.graph import OrderedPass, Rewriter
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.views import Layout, Views
+from neuron_tools.frozen import frozen
 
 _NUMBERS = {"gather": "dimension_numbers", "scatter": "scatter_dimension_numbers"}
 _COLLAPSED = {"gather": "collapsed_slice_dims", "scatter": "inserted_window_dims"}
@@ -30,7 +31,7 @@ def recognise_rows(module: Module) -> Module:
     return _Rows(module).run()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Elements:
     """A gather or scatter of single elements.
 

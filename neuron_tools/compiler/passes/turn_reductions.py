@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from neuron_tools.compiler.graph import Rewriter, operands_of, producers
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.opcodes import ELEMENTWISE, ROTATION
+from neuron_tools.frozen import frozen
 
 _THROUGH = ELEMENTWISE | {"broadcast_in_dim", "reshape"}
 LEAST_ROWS = 64
@@ -22,7 +23,7 @@ LEAST_INNER = 64
 """Fewer rows or inner positions make descriptors so short that turning takes longer than it saves."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """An axis of a shape, neither the innermost nor short: outer x rows x inner."""
 

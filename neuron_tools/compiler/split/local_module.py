@@ -24,9 +24,10 @@ from neuron_tools.compiler.split.strategy import (
     strategies,
     widest_axis,
 )
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalModule:
     """What one core runs.
 

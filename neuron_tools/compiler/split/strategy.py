@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ELEMENTWISE, MAX_POOL_GRADIENT, ROTATION
+from neuron_tools.frozen import frozen
 
 CORES = 2
 WHOLE = -1
@@ -20,7 +20,7 @@ WHOLE = -1
 _COMBINING = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strategy:
     """One way to share an operation.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,11 +15,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from neuron_tools.device import native
 from neuron_tools.device.api.random import get_rng_state, set_rng_state
 from neuron_tools.device.errors import GraphCaptureError
+from neuron_tools.frozen import frozen
 
 _READING = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Call:
     """One operation: its arguments, with the tensors in them, and what it returned."""
 
@@ -98,7 +98,7 @@ class Capture(TorchDispatchMode):
         self._made |= {_storage(tensor) for tensor in _tensors(call.result)} - known - self._held.keys()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Base:
     """The value that stands for a storage: its node, and how its tensor lies in the storage."""
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias
 
 import torch
 
 from neuron_tools.device import native
+from neuron_tools.frozen import frozen
 
 DeviceLike: TypeAlias = "torch.device | str | int | None"
 _core = native.core()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceProperties:
     """What `torch.neuron.get_device_properties` tells.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
 
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import CollectiveKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One rank's part.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from neuron_tools.frozen import frozen
 
 TEXT_BYTES = 208
 NOT_TIMED = -1
@@ -26,7 +27,7 @@ _DTYPE = np.dtype(
 HEADER_BYTES = _DTYPE.itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """One rank's part of an exchange.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from neuron_tools.device.distributed.peers import Peer
+from neuron_tools.frozen import frozen
 
 ROUNDS = 8
 _TAG = (1 << 28) - 1  # below the tags of messages' headers, above those that programs use
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostOffset:
     """What to take off this machine's clock to get the first rank's.
 

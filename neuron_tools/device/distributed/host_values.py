@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch._C import _distributed_c10d as c10d
 from neuron_tools.device import native
 from neuron_tools.device.distributed.errors import UnequalSplitsError
 from neuron_tools.device.distributed.extension import extension
+from neuron_tools.frozen import frozen
 
 # Types whose bytes gloo moves but cannot add up, and what to add them up in.
 _WIDER = {torch.int16: torch.int32, torch.bool: torch.uint8}
@@ -35,7 +35,7 @@ def skips_values(tensors: Sequence[torch.Tensor]) -> bool:
     return bool(core.values_are_skipped()) and any(bool(core.skips_values_of(each)) for each in tensors)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carrier:
     """A contiguous host tensor that gloo works on, and how it gets back to the tensor it stands for."""
 

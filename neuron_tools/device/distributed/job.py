@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from neuron_tools.frozen import frozen
 
 VARIABLE = "NEURON_TOOLS_JOB"
 VALUES_VARIABLE = "NEURON_TOOLS_VALUES"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A job, as its ranks are told.
 

@@ -6,12 +6,13 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from neuron_tools.device.driver.cores import VISIBLE_VARIABLE, parse_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import Links
 
 # Field 9 of /proc/PID/stat, counted behind the name (man 5 proc_pid_stat), and its bit PF_EXITING, which the
@@ -21,7 +22,7 @@ _EXITING = 0x4
 _DTYPE = np.dtype([("rank", "<i8"), ("process_id", "<i8"), ("core", "<i8"), ("host", "S64"), ("boot", "S40")])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peer:
     """One rank.
 

@@ -9,13 +9,13 @@ parallel one say, exists once in each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replication:
     """How many ranks run, and how many they stand for."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 
 Define = Callable[[Mapping[str, Any]], int]
 """(what a collective is) -> its number in the log's definitions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimedSession:
     """What times collectives of this process.
 

@@ -6,16 +6,16 @@ All times here are of the job: nanoseconds that every rank counts from the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from neuron_tools.device.distributed.header import NOT_TIMED, Header
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import Links
 from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator.collectives import CollectiveCost, cost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """When one collective ran.
 

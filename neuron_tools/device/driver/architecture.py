@@ -5,10 +5,10 @@ Source: aws-neuron-driver, v1/neuron_dhal_v1.c, v2/neuron_dhal_v2.c, v3/neuron_d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """The texts of one generation's nodes."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from neuron_tools.frozen import frozen
 
 VISIBLE_VARIABLE = "NEURON_RT_VISIBLE_CORES"
 COUNT_VARIABLE = "NEURON_RT_NUM_CORES"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoreMap:
     """Physical core of each device index, and those that no other process should be given."""
 

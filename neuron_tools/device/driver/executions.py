@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.latency import bucket_of
 from neuron_tools.device.driver.usage import COUNTERS, ExecutableUsage
+from neuron_tools.frozen import frozen
 
 MOST_PHYSICAL_CORES = 2
 """Of a logical NeuronCore."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model:
     """One executable on one core, as the process's file tells it."""
 
@@ -84,7 +85,7 @@ class SessionExecutions:
         self._counts = np.hstack([self._counts, np.zeros((len(self._counts), more), np.int64)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Added:
     """What some executions add to a core.
 

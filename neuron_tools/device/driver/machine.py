@@ -7,10 +7,11 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.version import installed_version
 
 FILE = "driver.json"
@@ -19,7 +20,7 @@ SIMULATED = "simulated"
 _MACHINE_ID = Path("/etc/machine-id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """What `driver.json` tells.
 

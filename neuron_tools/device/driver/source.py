@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.counts import Memory
+from neuron_tools.frozen import frozen
 
 
 def _nothing() -> Ints:
     return np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activity:
     """What one core did since it was asked last.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.nodes import ENGINES
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Program, TensorKind
 from neuron_tools.records.simulation import Simulation
@@ -17,7 +16,7 @@ COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "
 """Columns of `ExecutableUsage.counters`; an engine's name stands for its busy time in ns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExecutableUsage:
     """A compiled computation as the driver's counters see it.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.jax.lowering import lower
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Computation:
     """One module that JAX gave to XLA.
 

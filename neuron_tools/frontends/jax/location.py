@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -17,7 +17,7 @@ _SEPARATOR = "/"
 _INNER_MAIN = "/jit(main)/"  # older versions of JAX name their entry function below the user's
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLocation:
     """Where an operation came from.
 

@@ -11,13 +11,13 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_tools.frontends.jax.patches import Patches
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleLibrary:
     """A library of modules.
 

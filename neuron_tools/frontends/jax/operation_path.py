@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from neuron_tools.frozen import frozen
 
 # Names that say how a computation is carried out, not which part of the program it is.
 _MECHANICS = frozenset({
@@ -18,7 +19,7 @@ _CLASS_SCOPE = re.compile(r"eqx\.nn\.\w+$")  # equinox names the class too, belo
 _WRAPPED = re.compile(r"([\w.<>-]*)\((.*)\)$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationPath:
     """A parsed name.
 

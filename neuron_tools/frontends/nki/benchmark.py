@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.timing import KernelTiming, time_kernel
@@ -21,7 +21,7 @@ _REPORTS = "json_reports"
 """Folder of the reports of sessions, in a profile's working directory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Latency:
     """Latencies of the timed iterations.
 
@@ -45,7 +45,7 @@ class Latency:
         return self.microseconds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchmarkResult:
     """What `kernel.benchmark_result` holds after a call.
 
@@ -58,7 +58,7 @@ class BenchmarkResult:
     timing: KernelTiming
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifacts:
     """Files that a call writes.
 

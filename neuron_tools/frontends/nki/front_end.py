@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from neuron_tools import hardware
 from neuron_tools.frontends.nki.programs import programs_of
+from neuron_tools.frozen import frozen
 from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.run import Run
@@ -17,7 +18,7 @@ from neuron_tools.nki.run import Run
 _GENERATIONS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """The instructions of a kernel, printable.
 
@@ -38,7 +39,7 @@ class Operation:
             out.write(f"  {trace.kind_list[kind].name}  // {trace.describe_site(site)}\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """A traced kernel.
 
@@ -49,7 +50,7 @@ class Module:
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrontEndResult:
     """What a front end makes of a kernel.
 
@@ -104,7 +105,7 @@ class TracerFrontEnd(FrontEnd):
     """The front end from NKI 0.7 on, which lets Python run them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompileOptions:
     """How to compile.
 
@@ -127,7 +128,7 @@ class CompileOptions:
         return replace(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompiledKernel:
     """A kernel compiled to a file.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,10 +20,11 @@ from neuron_tools.frontends.torch_compile.graph_lowering import framework_rows, 
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
 from neuron_tools.frontends.torch_hooks.modules import current_path
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphDescription:
     """What is known of a graph besides its nodes.
 

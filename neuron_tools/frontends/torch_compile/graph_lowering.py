@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
 from neuron_tools.frontends.torch_lowering.pairs import value_of
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 
@@ -115,7 +116,7 @@ def _to_text(call: _GraphCall) -> PortableModule:
     return replace(portable, results=positions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _GraphCall:
     """One call of a graph: framework row per operator node; argument, kind and name per placeholder."""
 

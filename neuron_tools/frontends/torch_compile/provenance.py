@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import fx
 
 import neuron_tools
 from neuron_tools.frontends.torch_lowering.intrinsics import call_name
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame, FrameworkOperation
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
@@ -25,7 +25,7 @@ _NOT_THE_USERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleRoot:
     """The module that paths of a graph are relative to.
 

@@ -9,7 +9,7 @@ element tells its kind: ("tensor", dtype name, sizes, strides, storage alias ind
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -19,20 +19,21 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.torch_eager.layout import common_order, turned
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frozen import frozen
 
 
 class UnknownOperator(NeuronToolsError):
     """The device reported an operator that this PyTorch does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberTensor:
     """A Python number that PyTorch wrapped into a tensor: part of the instruction, not of memory."""
 
     dtype: torch.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """An operator and its arguments; tensors are `StoredTensor` or `NumberTensor`.
 

@@ -21,13 +21,14 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import lower
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 Place = tuple[int, int]
 """Buffer (-1: the host's) and offset in elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A tensor that an operator made or wrote.
 
@@ -41,7 +42,7 @@ class Result:
     needed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitingOperation:
     """An operator as the device saw it, and which memory its tensors have.
 

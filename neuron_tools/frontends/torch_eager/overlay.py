@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frozen import frozen
 
 _aten = torch.ops.aten
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """Part of a buffer: where it begins, in elements, and how a tensor lies there."""
 
@@ -45,7 +45,7 @@ class Region:
         return same and self.is_dense and other.is_dense and count == math.prod(other.tensor.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """A dense stretch of memory reshaped to `shape` and cut to `starts` and `extents` in each dimension."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,9 +18,10 @@ from neuron_tools.frontends.torch_lowering.decompositions.complex_numbers import
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
 from neuron_tools.frontends.torch_lowering.pairs import call_on_pairs, functional_form, is_complex, stored
 from neuron_tools.frontends.torch_lowering.tracing import trace
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expansion:
     """A traced operator.
 

@@ -9,14 +9,16 @@ which somebody else knows what they become (`becomes`), and operators without an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
 from torch import fx
 
+from neuron_tools.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Intrinsic:
     """What one cut-out node becomes.
 

@@ -7,18 +7,18 @@ device has to deal with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.fake import fake_tensor
+from neuron_tools.frozen import frozen
 
 _aten = torch.ops.aten
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredTensor:
     """A tensor argument: element type, extents and strides in elements."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from torch import fx
@@ -17,6 +17,7 @@ from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
 Build = Callable[[GraphBuilder], Sequence[fx.Node]]
@@ -50,7 +51,7 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
     return _until_it_lowers(build, GraphBuilder, finish)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortableModule:
     """A computation as StableHLO text that any StableHLO compiler takes.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,9 +16,10 @@ from torch import fx
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.ready_program import ATTRIBUTE
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """One node that was cut out.
 
@@ -47,7 +47,7 @@ class Cut:
         return {**attributes, ATTRIBUTE: ready.narrowed(self.parts)} if ready else attributes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """A graph without its intrinsic nodes.
 

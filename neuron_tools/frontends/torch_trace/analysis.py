@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,9 +15,10 @@ from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace.exported import as_module, export_model
 from neuron_tools.frontends.torch_trace.segments import is_operation
 from neuron_tools.frontends.torch_trace.trace import example_tensors
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Support:
     """How often each operator occurs, by name: those that the device runs and those that it does not."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -15,11 +15,12 @@ from torch.fx.passes.operator_support import OperatorSupport
 
 from neuron_tools.frontends.torch_compile.provenance import module_classes
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
+from neuron_tools.frozen import frozen
 
 SEGMENT_PREFIX = "segment_"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TracedOperation:
     """What a program that chooses operations sees of each, under the names of AWS's package.
 
@@ -32,7 +33,7 @@ class TracedOperation:
     type_string: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentRules:
     """What decides where an operation runs.
 
@@ -53,7 +54,7 @@ class SegmentRules:
     chooses: Callable[[TracedOperation], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segmented:
     """A graph whose device segments are submodules called `segment_<n>`.
 

@@ -6,7 +6,6 @@ They are kept from call to call and stay on the device; the model does not retur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,9 +15,10 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.exported import ExportedModel
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class States:
     """Which placeholders of a graph are states.
 

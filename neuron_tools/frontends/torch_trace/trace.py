@@ -29,6 +29,7 @@ from neuron_tools.frontends.torch_trace.segments import (
     cut_into_segments,
 )
 from neuron_tools.frontends.torch_trace.states import States, find_states, without
+from neuron_tools.frozen import frozen
 from neuron_tools.neff import Neff, NeffError, write_neff
 from neuron_tools.neff.cache import cache_of_user
 from neuron_tools.neff.files import Mapped, mapped
@@ -36,7 +37,7 @@ from neuron_tools.neff.files import Mapped, mapped
 GRAPH_FILE = "graph.neff"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceOptions:
     """What may be chosen about a trace.
 

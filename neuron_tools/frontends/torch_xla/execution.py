@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from dataclasses import dataclass
 
 import torch
 
@@ -19,9 +18,10 @@ from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import user_stack
 from neuron_tools.frontends.torch_xla.tensor import neuron_device
 from neuron_tools.frontends.torch_xla.tracing import lower_recorded
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownGraph:
     """A graph that ran before: its number and its name."""
 

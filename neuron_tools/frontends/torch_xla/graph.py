@@ -14,20 +14,21 @@ from torch.utils import _pytree as pytree
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.frontends.torch_xla.tensor import LazyValue
+from neuron_tools.frozen import frozen
 
 _numbers = itertools.count()
 _DATA = frozenset({"other", "alpha", "beta", "value", "weight", "fill_value", "scalar", "min", "max"})
 """Arguments that PyTorch/XLA passes to the device as data, so that a new number is no new graph."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueNumber:
     """Stands for a tensor among an operation's arguments."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedOperation:
     """One operation.
 
@@ -48,7 +49,7 @@ class RecordedOperation:
     key: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphInput:
     """A value from before the graph: its layout, its number in the graph, and whether it is a parameter."""
 
@@ -127,7 +128,7 @@ class RecordedGraph:
         self._count += 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphSignature:
     """Equal for graphs that are compiled once: source lines and numbers that are data are no part of it."""
 

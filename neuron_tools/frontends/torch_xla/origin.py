@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 
 import torch
 
 import neuron_tools
 from neuron_tools.frontends.torch_hooks.modules import current_module
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 _NOT_THE_USERS = (
@@ -24,7 +25,7 @@ MOST_FORWARD = 200_000
 """Forward operations whose origin is kept for their gradients; the oldest go first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Who asked for an operation.
 

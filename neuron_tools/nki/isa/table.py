@@ -8,11 +8,12 @@ record and a function that computes values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from neuron_tools.backend.kinds import READS, Kind, Step
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.isa.enums import as_member, dge_mode, engine as engines, matmul_perf_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -40,7 +41,7 @@ TABLE: dict[str, Instruction] = {}
 """Every instruction that has a record, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A tensor that an instruction reads or writes, and the rules that it keeps.
 
@@ -66,7 +67,7 @@ class Operand:
     gathered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Derived:
     """An argument that is worked out from the others before the kind of the call is looked up.
 
@@ -83,7 +84,7 @@ class Derived:
     only_none: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """One instruction of the NeuronCore.
 
@@ -137,7 +138,7 @@ class Instruction:
         return call.kind() if self.build is None else self.build(call)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A call whose kind is made: the record, the forms of the operands, the arguments that matter."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
+from neuron_tools.frozen import frozen
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
@@ -23,7 +24,7 @@ from neuron_tools.nki.tensor import NkiTensor
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """What a grid selects along one dimension of its tensor.
 
@@ -87,7 +88,7 @@ class Backing(Protocol):
         """The elements of a selection as one tensor; None where no access pattern reaches them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Held:
     """Elements of one tensor."""
 
@@ -104,7 +105,7 @@ class _Held:
         return self.tensor.buffer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorBacking(_Held):
     """A tensor that the kernel declared, or an argument."""
 
@@ -118,7 +119,7 @@ class TensorBacking(_Held):
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TileBacking(_Held):
     """Tiles on chip, one after the other along the free dimension.
 

@@ -7,18 +7,17 @@ read is lost where a cell of the tile was written by somebody else since the til
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tracer import Tracer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tiles:
     """The tiles of the tensors that a kernel placed.
 

@@ -7,16 +7,16 @@ joined without sorting anything twice, in memory that grows with the islands, no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_tools.arrays import Ints, Mask
+from neuron_tools.frozen import frozen
 
 _LARGEST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Islands:
     """Half-open intervals [start, end) in order of time that neither overlap nor touch; int64, shape (n,)."""
 

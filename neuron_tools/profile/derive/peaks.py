@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.store.recorded import RecordedTables
 
 _METADATA = """
@@ -16,7 +15,7 @@ _METADATA = """
 _CORES = "SELECT count(*) AS n FROM (SELECT DISTINCT process_idx, pcore_idx FROM Instruction)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peaks:
     """Peak rates of all cores that the profile has together; 0 where the profile does not say.
 

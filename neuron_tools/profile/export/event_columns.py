@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import pyarrow as pa
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.interning import Interned, intern_locations, intern_texts
 from neuron_tools.profile.export.json_annotations import JsonAnnotations
@@ -36,7 +36,7 @@ _NO_FLOWS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 _NO_BYTES: npt.NDArray[np.uint8] = np.frombuffer(b"", np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotations:
     """Arguments of slices; `values` and `present` of shape (arguments, rows).
 
@@ -65,7 +65,7 @@ class Annotations:
         return np.array([-len(head) if wide else len(head) for head, wide in pairs], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventColumns:
     """A batch of slices.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from neuron_tools.doors import Door
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.report import ExportReport
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportFormat:
     """A format.
 

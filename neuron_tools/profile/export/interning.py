@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.timeline import Slices
 from neuron_tools.profile.perfetto_fields import field_number
@@ -21,7 +20,7 @@ LINE_NUMBER = field_number("SourceLocation", "line_number")
 LARGEST_RECTANGLE_BYTES = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interned:
     """Texts made into numbers.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.interning import intern_texts, text_buffers
 from neuron_tools.profile.importers.json_rows import Members, members_of_texts
@@ -22,7 +22,7 @@ INT, DOUBLE, BOOL = _number("int_value"), _number("double_value"), _number("bool
 LARGEST_RECTANGLE_BYTES = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonAnnotations:
     """Annotations of a batch of events.
 

@@ -7,13 +7,12 @@ the lane enclose them by construction: each lane is a flame chart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.timeline import TEXTS, Slices
 from neuron_tools.profile.timeline.depths import DepthAssigner
 
@@ -21,7 +20,7 @@ BACKWARD_SEGMENT = "backward"
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """A slice around neighbouring operations whose paths begin alike."""
 

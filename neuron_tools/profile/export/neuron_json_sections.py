@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.source import Tables
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """Rows of one list of the JSON; several sections may share a list.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all), both counted over every table that the format carries."""
@@ -16,7 +17,7 @@ class ExportError(NeuronToolsError):
     """An export could not be written; nothing of it is left behind."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportReport:
     """The result of one export.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.timeline.scan import EMPTY_TEXT, NO_TEXT, text_column
 
 _TEXT = pa.string()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowLabel:
     """The first of: a text column that is not empty, a number behind a prefix, a text that never changes.
 

@@ -6,7 +6,6 @@ Gives the same columns as `timeline_queries.span_query`, in batches, each ordere
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.timeline_queries import flow_query, has_flows
 from neuron_tools.profile.export.timeline_sources import END, START, Place, SpanSource
@@ -65,7 +65,7 @@ def stored_rows(
             yield _renamed(source, rows, outgoing.lists(ids), incoming.lists(ids))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Edges:
     """One end of all flows of a table: ids of rows, ascending, and the flows' numbers."""
 

@@ -7,7 +7,7 @@ A format implements `TimelineSink`; what goes onto which track is decided in `ti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 
 END_OF_SLICE = -1
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -32,7 +33,7 @@ class TrackKind(Enum):
     COUNTER = "counter"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Track:
     """A row of the timeline, or a heading above rows.
 
@@ -60,7 +61,7 @@ class Track:
     stream: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slices:
     """Spans of one track, in order of start, column by column; every column has one entry a span.
 
@@ -112,7 +113,7 @@ class Slices:
         return Slices(self.start_ns[rows], self.end_ns[rows], self.name.take(index), arguments, *taken)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SliceEvents:
     """The begins and ends of slices on the lanes of a track, each lane's in the order in which they happen.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.row_label import RowLabel
 
 START, END = 't."start_ts"', 't."end_ts"'
@@ -19,7 +19,7 @@ class Place(Enum):
     TRACE = "trace"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpanSource:
     """A table whose rows become slices.
 
@@ -54,7 +54,7 @@ class SpanSource:
     layered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterSource:
     """A table whose rows become samples of one counter."""
 

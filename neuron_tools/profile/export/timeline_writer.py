@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.lanes import NestedLanes, nested_event_order
 from neuron_tools.profile.export.modules import ModuleSpans
 from neuron_tools.profile.export.report import Progress, RowCounter
@@ -65,7 +66,7 @@ def write_timeline(
     return counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """Rows of a batch, from the first to before the last, that belong to one track."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.timeline import TimelineSink, Track, TrackKind
 
@@ -135,7 +135,7 @@ class TrackTree:
         return self._tracks[key]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceTrack:
     """A row of the table TraceTrack, as far as it is drawn.
 

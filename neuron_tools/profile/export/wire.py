@@ -9,12 +9,13 @@ generated classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bools, Bytes, Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.export.wire_kernel import encode_varints, put_constant, put_rows
 
 VARINT = 0
@@ -25,7 +26,7 @@ ALL_PRESENT: Bools = np.zeros(0, np.bool_)
 ALL_BYTES: Ints = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Some bytes of each row.
 
@@ -64,7 +65,7 @@ class Piece:
         put_rows(out, places, np.ascontiguousarray(data), lengths, present)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cells:
     """One message, or part of one, a row."""
 

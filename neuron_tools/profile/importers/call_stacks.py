@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.lanes import Lanes
 from neuron_tools.profile.importers.recording import LANE
 
 CATEGORY = "function"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A function, or a line of one.
 

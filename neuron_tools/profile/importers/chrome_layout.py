@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
@@ -26,7 +26,7 @@ _OF_PROCESS = ("process_", COUNTER_UNIT)
 _LOCAL = KeySet(["local", "global"])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LaneKey:
     """What events of one track share.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.recording import Recording
 
 FEWEST_COLLECTIVES = 5
 """Matched operations needed before their ends say anything about the clocks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """How one file's times become the profile's.
 
@@ -29,7 +29,7 @@ class Relation:
     is_related: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelatedClocks:
     """Relations of all files, in their order.
 

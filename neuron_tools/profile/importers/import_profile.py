@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.derive import DERIVED_TABLES, derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.importers import neuron_folder
@@ -28,7 +29,7 @@ Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportReport:
     """What an import made.
 

@@ -9,7 +9,6 @@ not read is told. Numbers of threads hold the process (https://docs.nvidia.com/n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.emitted_operators import operators_of_ranges
 from neuron_tools.profile.importers.json_columns import lists_of_columns, objects_of_columns
@@ -41,7 +41,7 @@ _WAITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Work:
     """A table of what ran on devices: its category, and how its rows are called and described."""
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 
 LANE = "lane"
 """Column of staged rows in the place of process_idx and track_idx: index into `Recording.lanes`."""
@@ -53,7 +54,7 @@ class Track:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """What is known of a file's clock.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.recording import Recording
@@ -21,7 +22,7 @@ TIME_KEYS = ("timestamp", "duration", "start_ts", "end_ts")
 MOST_CORES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """Rows of one list that become rows of one table.
 

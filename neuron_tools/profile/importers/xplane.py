@@ -6,7 +6,6 @@ statistics in tables of the plane. Field numbers are those of tsl/profiler/proto
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_members import finite_doubles, objects_of_members, quoted
@@ -96,7 +96,7 @@ def _rest(data: np.ndarray[Any, np.dtype[np.uint8]], position: int) -> tuple[int
     return position + _first_field(data[position:]), len(data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Names:
     """A plane's names by number."""
 

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from threading import Lock
 from time import monotonic
@@ -25,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.lockdown.bare_environment import bare_environment
 from neuron_tools.profile.store.sandbox import TOO_MUCH_MEMORY, QueryError, took_too_long
 
@@ -42,7 +42,7 @@ MODULE = "neuron_tools.profile.lockdown.query_child"
 ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryTarget:
     """What queries run on.
 
@@ -64,7 +64,7 @@ def no_interrupt(stop: Callable[[], None]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """A query of somebody else.
 

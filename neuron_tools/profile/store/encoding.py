@@ -6,12 +6,12 @@ what grows, a dictionary for what repeats here and there, plain values under a f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.schema import Field, TableSchema
 
 COMPRESSION_LEVEL = 1
@@ -22,7 +22,7 @@ DICTIONARY_BYTES = 8 << 20
 _STATISTICS = frozenset({"id", "start_ts", "end_ts", "timestamp"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Encoding:
     """Of one column: a dictionary, or a Parquet encoding; and the compressor."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from neuron_tools.frozen import frozen
 
 TABLES = ("StackFrame", "StackFrameFileLocation", "StackFrameFileName", "StackFrameFunctionName")
 """Tables that the view is made of."""
@@ -26,7 +27,7 @@ _TYPED = r"^<(stdin|string|console|ipython-input.*)>$|/ipykernel_[0-9]+/[0-9]+\.
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCode:
     """Which files are the user's own.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import mmap
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.store import footer_kernel, layout
 from neuron_tools.profile.store.footer_kernel import GROUP_COUNT, GROUPS_END, HEAD_END, ROW_COUNT
 
@@ -30,7 +30,7 @@ _ROWS_FIELD, _GROUPS_FIELD, _MANY_GROUPS = b"\x16", b"\x19", b"\xfc"
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParquetBytes:
     """A whole Parquet file in memory.
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline import lane_table
 from neuron_tools.profile.timeline.blob import Blob
 from neuron_tools.profile.timeline.lane_table import ABSENT, BLOCK_ARRAYS, LEVEL_ARRAYS, LaneTable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spans:
     """Spans of a lane; every column of shape (spans,), integers.
 
@@ -30,7 +30,7 @@ class Spans:
     row: npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneView:
     """Consecutive entries of a lane, each a window or, nearer by, a single span.
 

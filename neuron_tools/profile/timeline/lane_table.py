@@ -7,12 +7,12 @@ so that compiled code finds its way through them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.blob import Blob, BlobWriter, Reference
 
 ABSENT = -1
@@ -51,7 +51,7 @@ LEVEL_ARRAYS = {
 _LANE_WIDTH, _BLOCK_WIDTH, _LEVEL_WIDTH = LAST_LEVEL + 1, BLOCK_RUN + 3, LONGEST_ROW + 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneTable:
     """All lanes of an index: by track, then depth.
 

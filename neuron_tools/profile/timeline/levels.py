@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.blob import BlobWriter, LateArray, Region, type_up_to
 from neuron_tools.profile.timeline.level_kernel import (
     FIELDS,
@@ -25,7 +25,7 @@ SPANS_AT_ONCE = 1 << 14
 LONGEST_SHIFT = 44  # a window of 4.9 hours
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The greatest values that a lane's entries may have: they tell how wide a column must be."""
 
@@ -36,7 +36,7 @@ class Bounds:
     row: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockSpans:
     """Spans of a lane, in order.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.lane import Lane, LaneView, Spans
 
 _NEVER = np.iinfo(np.int64).min >> 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LanePixels:
     """The pixels of one lane in which anything is; all of shape (pixels,).
 
@@ -61,7 +61,7 @@ def lane_pixels(lane: Lane, edges: Ints) -> LanePixels | None:
     return LanePixels(kept, count[kept], busy_share, _shown_spans(lane, view, shown))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shown:
     """Of each pixel in which anything is: its first entry and that after its last, and what covers it.
 

@@ -6,7 +6,7 @@ Nothing of them is stored: a track of a replica names the track that has its spa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.track import Track, drawing_order
 
 _COLUMNS = ["process_idx", "rank", "replica_of_rank", "name"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replica:
     """A process that did not run.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.store.damage import reading
 from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.sources import SpanSource
@@ -28,7 +28,7 @@ _MOST_RUNS = 1 << 12
 EMPTY_TEXT, NO_TEXT = pa.scalar("", pa.string()), pa.scalar(None, pa.string())  # making one anew costs 50 us
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrackKey:
     """What the rows of one track have in common."""
 
@@ -38,7 +38,7 @@ class TrackKey:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrackRows:
     """Rows of one track that one batch holds, in ascending order of start.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.timeline.index import TimelineIndex
 from neuron_tools.profile.timeline.labels import Labels
@@ -55,7 +55,7 @@ def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, li
     return _first(found, limit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """Which rows to find.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.scan import TrackRows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """Spans of one track in ascending order of start, longer ones first where starts are equal.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.track import COUNTER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpanSource:
     """A table whose rows are spans of tracks.
 
@@ -55,7 +54,7 @@ class SpanSource:
         return tuple(dict.fromkeys(filter(None, (*named, *texts, *layer, *conditions))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterSource:
     """A table whose rows are samples of counters.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.timeline.blob import fitting_type
 from neuron_tools.profile.timeline.scan import TrackKey, TrackRows
 from neuron_tools.profile.timeline.segment import Segment, in_order
@@ -25,7 +25,7 @@ from neuron_tools.profile.timeline.segment import Segment, in_order
 SEGMENT_SPANS = 1 << 17
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """Where one batch's rows of a track stand in the file, and the types of its columns."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from neuron_tools.frozen import frozen
 
 COUNTER = "counter"
 
@@ -27,7 +27,7 @@ GROUPS = {
 """Headings above the tracks of some levels."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Track:
     """One row of the timeline.
 

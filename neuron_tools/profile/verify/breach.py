@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.store.catalog import quoted
 from neuron_tools.profile.store.recorded import RecordedTables
@@ -18,7 +18,7 @@ RELATIVE_TOLERANCE = 1e-6  # other tools keep sums of seconds as 32-bit floats
 ABSOLUTE_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Breach:
     """One broken rule.
 

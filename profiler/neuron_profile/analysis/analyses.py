@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.context import Context
@@ -28,12 +27,13 @@ from neuron_profile.analysis.traces.input import find_input
 from neuron_profile.analysis.traces.launches import find_stream_queues
 from neuron_profile.analysis.traces.roofline import make_trace_roofline
 from neuron_profile.analysis.traces.triton import find_triton_kernels
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[[Profile, str], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileAnalysis:
     """An analysis, the same of an imported trace, and what a profile lacks that has neither.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_profile.analysis.spans import length_ns, overlap_ns, process_union
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _KINDS = """
@@ -29,7 +28,7 @@ WHERE coalesce(process_idx, 0) = ? AND engine IN ('tensor', 'vector', 'scalar', 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveKind:
     """All calls of one operation with one algorithm and size.
 
@@ -53,7 +52,7 @@ class CollectiveKind:
     wait_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Communication:
     """The collectives of a profile.
 

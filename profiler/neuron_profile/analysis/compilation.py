@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # About what the compiler of this project takes on two cores of a server (docs/compiler.md); neuronx-cc takes
@@ -29,7 +29,7 @@ WHERE executable.kind = 'graph' GROUP BY ALL ORDER BY process, number
 _NUMBER = re.compile(r"_\d+_")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compilation:
     """One graph that was compiled.
 

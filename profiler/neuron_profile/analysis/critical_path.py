@@ -8,11 +8,11 @@ of the busiest core exactly.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context, ProgramUse
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Engine, Program
 from neuron_tools.records.simulation import Simulation
 
@@ -21,7 +21,7 @@ HOST = "host"
 LAUNCH = "launch"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathEntry:
     """Time on the critical path of one resource for one operation.
 
@@ -39,7 +39,7 @@ class PathEntry:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CriticalPath:
     """Entries by falling time; they add up to `total_ns`."""
 

@@ -7,16 +7,15 @@ of its program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_profile.analysis.hotspots import Hotspots, LineCost, find_hotspots
 from neuron_profile.analysis.identity import identify
 from neuron_profile.analysis.source_frames import SourceLine
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.prediction_errors import SHARE, ExpectedFactors, expected_factors
 from neuron_tools.profile.reader import Profile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedLine:
     """A source line: its simulated device time, and the range in which that of the chip is expected."""
 
@@ -26,7 +25,7 @@ class ExpectedLine:
     high_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedTimes:
     """All device time, and where that of the chip is expected.
 

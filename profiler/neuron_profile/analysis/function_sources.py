@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from neuron_profile.analysis.loop_sources import LoopLine, changed_names, is_pure, is_training, methods_of
 from neuron_profile.analysis.unread_results import unread_lines
+from neuron_tools.frozen import frozen
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -21,7 +21,7 @@ _OUTLINES = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel
 _BUILT_IN = frozenset({"len", "int", "float", "max", "min", "range", "True", "False", "None"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """Names that do not change while a program runs.
 

@@ -23,6 +23,7 @@ from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.analysis.spans import Union, covered_before, length_ns, process_union, union
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _WITHIN = re.compile(r"(\.<locals>)?\.<(genexpr|listcomp|dictcomp|setcomp|lambda)>$|^<\w+comp>$")
@@ -57,7 +58,7 @@ _LOADING_WORKERS = _SAMPLES.format(condition="worker_idx > 0 AND thread_idx = 0 
 _WORKERS = "SELECT count(DISTINCT worker_idx) AS n FROM HostSample WHERE worker_idx > 0 AND process_idx = ?"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostActivity:
     """Idle time of the device that one line of the host is behind.
 
@@ -85,7 +86,7 @@ class HostActivity:
         return SourceLine(self.file, self.line)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostIdle:
     """Why the device was idle, on average over the processes.
 

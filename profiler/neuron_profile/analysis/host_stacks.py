@@ -16,6 +16,7 @@ import pyarrow as pa
 from neuron_profile.analysis.host_activity import idle_spans
 from neuron_profile.analysis.source_frames import load_frames, stack
 from neuron_profile.analysis.spans import covered_before
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 WAITING = ("lock", "sleep")
@@ -122,7 +123,7 @@ def _thread_name(process: int | None, worker: int, thread: int) -> str:
     return of_process + of_thread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRow:
     """A call of the tree as a row.
 

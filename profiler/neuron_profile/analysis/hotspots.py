@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, load_frames, stack
 from neuron_profile.analysis.time.charges import Charge, Charges, charge_device_time
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 ROOT = "/"
@@ -17,7 +18,7 @@ Key = TypeVar("Key")
 Row = TypeVar("Row", "OperationCost", "LineCost")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """Device time of a group of operations, split into forward and backward, and how many they were."""
 
@@ -53,7 +54,7 @@ class ModuleNode:
         return self.path.rpartition("/")[2] or ROOT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationCost:
     """An operation by its framework name."""
 
@@ -61,7 +62,7 @@ class OperationCost:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineCost:
     """A source line.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.capture.recovery import recovery_notice
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _PROCESSES = "SELECT process_idx, process_id, command, exit_status FROM ProcessInfo ORDER BY process_idx"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessIdentity:
     """A process of the capture; None where it is not known."""
 
@@ -23,7 +23,7 @@ class ProcessIdentity:
     exit_status: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """The facts of a profile; empty texts and None where it does not say.
 

@@ -11,13 +11,13 @@ for the host.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.time.repeats import Repeat, find_repeats
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _CORES = """
@@ -48,7 +48,7 @@ WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine IS 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineTime:
     """How one engine of one core spent the core's window; all parts in ns, and their sum is the window.
 
@@ -102,7 +102,7 @@ def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Engine:
     process: int
     core: int

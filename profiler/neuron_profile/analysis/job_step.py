@@ -8,7 +8,6 @@ other ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.time.steps import find_steps
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import get
 from neuron_tools.profile.reader import Profile
 
@@ -40,7 +40,7 @@ WHERE process_idx = ? AND start_ts >= ? AND end_ts <= ?
 _PEAK = "SELECT coalesce(max(total_bytes), 0) AS peak FROM SystemProfileHbmUsage WHERE process_idx = ?"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankStep:
     """One rank in the step.
 
@@ -66,7 +66,7 @@ class RankStep:
     peak_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobStep:
     """The step of the job.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, load_frames, stack
 from neuron_profile.analysis.time.stack_charges import charge_stacks
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _OF_KERNELS = "SELECT 1 FROM Instruction WHERE nki_source_location <> '' LIMIT 1"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLine:
     """A line inside kernels, and the part it has of the device time of the lines that call them.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 SHARED = 0.1
@@ -37,7 +37,7 @@ FROM calls WHERE before_ts IS NOT NULL AND file IS NOT NULL GROUP BY ALL
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LateLine:
     """The line that makes a rank late.
 

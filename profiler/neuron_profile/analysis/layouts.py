@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from neuron_profile.analysis.job_step import JobStep
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Degrees of parallelism by name ("dp", "tp", ...), outermost first."""
 
@@ -47,7 +48,7 @@ class Layout:
         return tuple(filled)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayoutResult:
     """What one layout takes.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from statistics import median
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, SourceTexts, load_frames, stack
 from neuron_profile.analysis.source_lines import line_entries, looped_lines, most_alike_calls
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _LAUNCHED = """
@@ -63,7 +63,7 @@ class NoLineError(NeuronToolsError):
     """A span has no line of the user's own code at which a program could stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Execution:
     """One execution of a line.
 
@@ -83,7 +83,7 @@ class Execution:
         return max(self.device_ns, self.end_ns - self.start_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stop:
     """Where a debugger has to stop.
 
@@ -171,7 +171,7 @@ class _Texts:
         return lines is None or frame.line in lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Path:
     """How a stack goes through a line.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from neuron_profile.analysis.hotspots import Hotspots
 from neuron_profile.analysis.kernel_charges import KernelLine
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineTimes:
     """Device time in ns by line of a file.
 

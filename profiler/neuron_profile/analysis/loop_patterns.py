@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from neuron_profile.analysis.source_lines import called_name
+from neuron_tools.frozen import frozen
 
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
 _JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
@@ -18,7 +19,7 @@ _PARAMETERS = ("param", "weights")
 """What the text of an iterable over parameters holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopPatterns:
     """Lines of a file, counted from 1.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from neuron_profile.analysis.named_modules import NamedModules, named_modules
+from neuron_tools.frozen import frozen
 
 Loop = ast.For | ast.While
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -56,7 +56,7 @@ _CHANGING = frozenset(
 """Functions that give something else each time, change something, or hand a value to the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopLine:
     """An assignment `NAME = VALUE` directly in the body of a loop.
 

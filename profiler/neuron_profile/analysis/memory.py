@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_profile.analysis.memory_holders import (
     CategoryBytes,
     MemoryHolder,
@@ -11,6 +9,7 @@ from neuron_profile.analysis.memory_holders import (
     find_memory_holders,
 )
 from neuron_profile.analysis.transfers import MemoryPeak, find_memory_peaks
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # A sample holds until the next one; the last has no length.
@@ -44,7 +43,7 @@ GROUP BY ALL ORDER BY saved_bytes + reloaded_bytes DESC, file, line, operation
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnChipUse:
     """How full SBUF or PSUM of one core was, as parts of it (0 to 1); the mean is that over time."""
 
@@ -56,7 +55,7 @@ class OnChipUse:
     peak_at_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorSize:
     """A tensor in HBM; `loads`: how often all of it is loaded in one execution."""
 
@@ -68,7 +67,7 @@ class TensorSize:
     loads: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spill:
     """What one operation at one line saved to HBM and loaded back for want of room."""
 
@@ -79,7 +78,7 @@ class Spill:
     reloaded_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryUse:
     """The memory of a profile; empty parts are not told by it.
 

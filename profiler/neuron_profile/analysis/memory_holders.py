@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 HELD_BEFORE = "(held before)"
@@ -50,7 +50,7 @@ ORDER BY process, core, byte_count DESC, tensor, category, layer, operation, fil
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryHolder:
     """Tensors of one place that held memory of a NeuronCore when most was held.
 
@@ -76,7 +76,7 @@ class MemoryHolder:
     byte_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CategoryBytes:
     """What tensors of one category held of a NeuronCore's memory when most was held."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -11,6 +11,7 @@ from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # Shares of time in which the device is busy: above the first the host cannot be what the program waits
@@ -74,7 +75,7 @@ class Bound(Enum):
     BOTH = "partly host-bound"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occupancy:
     """Executions on the device, seen over time.
 

@@ -24,6 +24,7 @@ from neuron_profile.analysis.transfers import (
     measure_host_transfers,
 )
 from neuron_profile.analysis.warnings import ProfileWarning, find_warnings
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # ActiveTime.engine, the prefix of the engine's published metrics, and its title.
@@ -42,7 +43,7 @@ FROM ActiveTime GROUP BY engine
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineUse:
     """An engine's active time over all NeuronCores, and what it is a part of (0-1).
 

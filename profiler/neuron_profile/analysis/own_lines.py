@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from neuron_profile.analysis.source_frames import SourceLine
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _LINES = "SELECT stack_frame_id, source_file, source_line, function, is_own FROM Frontier"
@@ -29,7 +29,7 @@ QUALIFY row_number() OVER (PARTITION BY file, line ORDER BY time_ns DESC, own_fi
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnLine:
     """The innermost line of the user's own code on a stack.
 

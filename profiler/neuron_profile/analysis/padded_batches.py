@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.source_lines import called_name
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.capture_log import Padding
 
@@ -29,7 +29,7 @@ _MAKERS = frozenset({"zeros", "ones", "full", "empty", "new_zeros", "new_ones", 
 _PADS = frozenset({"pad", "pad_sequence"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PaddedBatch:
     """A copy of padded sequences to the device.
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import median
 from typing import Any
 
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 LAYER, PROGRAM, COLLECTIVE = "layer", "program", "collective"
@@ -44,7 +45,7 @@ FROM CcOp GROUP BY ALL ORDER BY device_ns DESC, name, byte_count
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A region; what is not known of its kind is None or empty.
 

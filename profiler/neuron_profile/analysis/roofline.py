@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames
@@ -12,6 +11,7 @@ from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import hardware
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 LEVELS = {
@@ -59,7 +59,7 @@ _MOVED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """One operation, module or line.
 
@@ -91,7 +91,7 @@ class Point:
         return self.flops / self.charged_ns * 1e9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roofline:
     """The limits of one NeuronCore, or of another device, and the points.
 

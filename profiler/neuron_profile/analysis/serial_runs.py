@@ -16,6 +16,7 @@ from neuron_profile.analysis.spans import Union, overlap_ns, union
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools import hardware
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import Device
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import CollectiveKind
@@ -53,7 +54,7 @@ ORDER BY end_ts
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One collective of one rank; times in ns."""
 
@@ -73,7 +74,7 @@ class Row:
         return self.operation, self.file, self.line, self.ranks, self.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SerialRun:
     """Collectives of one line and group, one after the other.
 

@@ -6,10 +6,9 @@ tokens are the ends of the ranges `token ID`; where there are none, of the outer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _REQUESTS = """
@@ -33,7 +32,7 @@ SELECT end_ts AS end_ns FROM calls WHERE reached IS NULL OR reached <= start_ts 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Serving:
     """All requests of a profile.
 

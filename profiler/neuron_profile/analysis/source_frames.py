@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _FRAMES = """
@@ -17,7 +18,7 @@ LEFT JOIN StackFrameFunctionName function ON function.id = CAST(location.functio
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceFrame:
     """A frame of a source stack; `parent` is the id of its caller's frame, "" at the outermost."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 MOST = 150
@@ -50,7 +50,7 @@ USING (process, address) WHERE kind = 'allocate' ORDER BY from_ns, name
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A tensor, or a buffer between two operations of a program.
 
@@ -76,7 +76,7 @@ class Tensor:
     held: tuple[tuple[int, int | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorUser:
     """An operation at a line that reads or writes a tensor; `time_ns` is that of its transfers."""
 

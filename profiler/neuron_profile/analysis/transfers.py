@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 TO_DEVICE_EVENT, TO_HOST_EVENT = "dmem_buf_copyin", "dmem_buf_copyout"
@@ -19,7 +18,7 @@ FROM SystemProfileHbmUsage GROUP BY device_idx ORDER BY device_idx
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostTransfers:
     """Copies between host and device."""
 
@@ -29,7 +28,7 @@ class HostTransfers:
     to_host_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPeak:
     """The most bytes that tensors held at once on one NeuronCore, and when."""
 

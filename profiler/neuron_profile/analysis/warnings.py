@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _WARNINGS = """
@@ -12,7 +11,7 @@ ORDER BY category, count DESC, message
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileWarning:
     """A warning and how often it was given."""
 

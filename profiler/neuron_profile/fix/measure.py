@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from neuron_profile.fix.proposal import Proposal
 from neuron_profile.fix.values import Agreement, RunValues, compare_values
 from neuron_tools.__main__ import DEFAULT_TARGET, TIMED_VARIABLE
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 
 LARGEST_TREE_BYTES = 512 << 20
@@ -34,7 +34,7 @@ class CannotMeasureError(NeuronToolsError):
     """The patched program cannot be captured again; the sentence says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What an edit gives.
 
@@ -60,7 +60,7 @@ class Measured:
         return self.gain_ns > 0 and self.agreement.equal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A Python program that can be run again.
 

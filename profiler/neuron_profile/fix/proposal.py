@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_profile.analysis.advice.finding import Finding
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A line of the user's that a finding's operations were reached through."""
 
@@ -19,7 +19,7 @@ class Site:
     function: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What an editor looks at.
 
@@ -34,7 +34,7 @@ class Request:
     sites: Sequence[Site] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """What an editor makes of it.
 
@@ -49,7 +49,7 @@ class Edit:
     tolerance: float = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """An edit of a file."""
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.closeness import largest_difference
+from neuron_tools.frozen import frozen
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunValues:
     """What one run left behind.
 
@@ -28,7 +28,7 @@ class RunValues:
     printed: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """How far two runs agree.
 

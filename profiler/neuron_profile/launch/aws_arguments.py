@@ -7,17 +7,17 @@ device is left out, and a note says so; one that asks for what there is not is r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 SCHEMA_FLAG = "--show-profile-schema"
 SESSION = "profile.ntff"
 _ANY = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Flag:
     """A flag of AWS's tool.
 
@@ -34,7 +34,7 @@ class _Flag:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translated:
     """Arguments of `neuron-profile`, and what of the given ones changes nothing here."""
 

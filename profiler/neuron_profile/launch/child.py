@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from neuron_profile.launch.signals import FORWARDED, STOPS, SignalQueue
 from neuron_profile.launch.terminal import Terminal
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 POLL_SECONDS = 1.0
 SIGNAL_STATUS = 128  # a shell reports a command that a signal ended as 128 + the signal's number
@@ -21,7 +21,7 @@ class LaunchError(NeuronToolsError):
     """The command cannot be started."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ending:
     """How the command ended.
 

@@ -8,11 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_profile.launch.target_command import TargetCommand
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.notebook import SUFFIX, code_cells
 
 PROBE_TIMEOUT_SECONDS = 60
@@ -39,7 +39,7 @@ class DeviceError(NeuronToolsError):
     """The simulated device cannot be built for the command's Python."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Framework:
     """A way in which a program reaches the simulated device.
 
@@ -65,7 +65,7 @@ JAX = Framework(
 FRAMEWORKS = (TORCH, JAX)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interpreter:
     """What the command's Python can import.
 

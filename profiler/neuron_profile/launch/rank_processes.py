@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_profile.launch.signals import STOPS
 from neuron_tools.capture.options import VARIABLE as CAPTURE_VARIABLE
 from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE, Job
+from neuron_tools.frozen import frozen
 from neuron_tools.listening import free_port
 
 AUTO = "auto"
@@ -27,7 +27,7 @@ _POLL_S = 0.2
 _GRACE_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankPlan:
     """What to run.
 

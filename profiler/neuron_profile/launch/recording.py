@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from neuron_profile.launch.child import Ending, run
 from neuron_tools.capture.assembler import Assembler, CaptureReport
 from neuron_tools.capture.environment import child_environment
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """What came of a capture.
 

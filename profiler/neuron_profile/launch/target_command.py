@@ -7,10 +7,10 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.notebook import SUFFIX as NOTEBOOK_SUFFIX
 
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*$")
@@ -18,7 +18,7 @@ _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _SHEBANG_BYTES = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TargetCommand:
     """A command that exists.
 

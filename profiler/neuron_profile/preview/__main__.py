@@ -15,10 +15,10 @@ import signal
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.preview.request import Request, answer, confine
+from neuron_tools.frozen import frozen
 
 DEADLINE_S = 60.0
 _NEEDED_WITH = {
@@ -34,7 +34,7 @@ _NEEDED_WITH = {
 _LINE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Child:
     """A fork that answers a request; its pipe is ready when it has."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.kernel_source import KernelLaunch
 
@@ -28,7 +28,7 @@ FROM FrameworkInstruction WHERE framework_name LIKE 'nki::%' GROUP BY ALL
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A line that calls a kernel, and how often it did."""
 
@@ -37,7 +37,7 @@ class Site:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedLaunch:
     """A kernel call of a profile.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from neuron_tools.capture.assembler import Assembler
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.capture.session import CaptureSession
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # A module may be called by other names than its path; each call of the outermost one is one.
@@ -30,7 +31,7 @@ LIMIT 1
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleCall:
     """A call of a profile.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import traceback
-from dataclasses import dataclass
 
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.errors import NkiError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """An error that tracing met.
 

@@ -6,7 +6,7 @@ import difflib
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from neuron_tools.capture.runtimes.python_runtime import PythonRuntime
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.session import CaptureSession
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.capacity import SpillWarning, check_capacity
 from neuron_tools.nki.kernel import Kernel, jit
@@ -31,7 +32,7 @@ Follow = Callable[[str, int], int]
 """File and line of the capture -> where the line stands now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rehearsed:
     """A kernel call that was traced again.
 
@@ -46,7 +47,7 @@ class Rehearsed:
     sites: tuple[Site, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """A profile with one execution of each call; it stands for so many."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from neuron_profile.preview.problems import problem_of
 from neuron_profile.preview.rehearse import Written, follow_lines, trace_again, write_profiles
 from neuron_tools import compat
 from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 
 MEMORY_BYTES = 16 << 30
@@ -23,7 +24,7 @@ CPU_S = 60
 _TEXTS = "SELECT path, text FROM SourceFile WHERE text IS NOT NULL"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What to rehearse.
 

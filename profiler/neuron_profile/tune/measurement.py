@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Parameters = Mapping[str, Any]
@@ -26,7 +27,7 @@ class Refusal(Enum):
     CRASHED = "ends its process"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A kernel of a file, with values for its keyword parameters or the file's constants.
 

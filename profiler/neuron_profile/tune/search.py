@@ -11,6 +11,7 @@ from neuron_profile.tune.proposals import Proposals
 from neuron_profile.tune.space import Space
 from neuron_profile.tune.worker import Job
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 AT_ONCE = 4
 """Candidates of a round for each worker: more keep the workers busy, fewer let it learn sooner."""
@@ -22,7 +23,7 @@ class BaselineError(NeuronToolsError):
     """The kernel cannot be measured as it stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """How to search.
 

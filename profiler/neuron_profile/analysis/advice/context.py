@@ -22,6 +22,7 @@ from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.arrays import Mask
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import FrameworkOperation, Program
 from neuron_tools.records.simulation import Simulation
@@ -41,7 +42,7 @@ class ProgramUse:
     simulation: Simulation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hotspot:
     """Time of chosen rows, and the place that has most of it.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from neuron_tools.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Place:
     """Where in the user's program a finding is; empty parts are not known."""
 
@@ -23,7 +25,7 @@ class Place:
         return self.module or self.operation or "(whole program)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """What is slow and what to do about it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from neuron_profile.analysis.loop_sources import LoopLine, copying_lines, loop_l
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.whatif.replay import Spans
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 MINIMUM_TIMES = 3
@@ -30,7 +30,7 @@ ORDER BY process, start_ns, end_ns
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One operation that the host launched, or one copy.
 
@@ -61,7 +61,7 @@ class PlacedCall(NamedTuple):
     layer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineCalls:
     """The calls of one line that ran several times, in a loop or a function, as the profile keeps its text.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from neuron_profile.analysis.advice.context import Context
@@ -13,13 +12,14 @@ from neuron_profile.analysis.advice.fused_times import joined_gain_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, spans_of
 from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 
 MINIMUM_SHARE = 0.01
 LONGEST_PIECE = 64
 """Launches for one parameter or row."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """Runs of equal pieces that one line launched.
 

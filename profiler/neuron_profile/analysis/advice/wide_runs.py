@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, spans_of
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import DType, TensorKind
 
 MOST_BETWEEN = 4
@@ -24,7 +24,7 @@ _PLAIN = frozenset(
 """Functions that lose nothing by narrow operands: computed in fp32 and rounded once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WideRun:
     """A run.
 

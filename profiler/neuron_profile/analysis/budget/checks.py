@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.advise import advise
@@ -12,12 +11,13 @@ from neuron_profile.analysis.comparison.difference import compare
 from neuron_profile.analysis.hotspots import Hotspots, LineCost, ModuleNode, find_hotspots
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_tools import open_profile
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _COMPILATIONS = "SELECT count(*) AS n FROM Executable WHERE kind = 'graph'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One bound and what was measured; `measured` None = the profile does not tell."""
 

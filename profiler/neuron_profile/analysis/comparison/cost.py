@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from neuron_profile.analysis.comparison.difference import Difference
+from neuron_tools.frozen import frozen
 
 NS_PER_HOUR = 3_600_000_000_000
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What a million typical steps cost, or a million of what was recorded where no steps are known.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from neuron_profile.analysis.comparison.alignment import align
 from neuron_profile.analysis.comparison.instructions import instruction_totals
@@ -30,6 +29,7 @@ from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.steps import find_steps
 from neuron_profile.analysis.traces.breakdown import device_times
 from neuron_profile.analysis.traces.device_spans import load_device_spans
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _NOTHING = OperationTotal(0, Counters())
@@ -40,7 +40,7 @@ THROTTLED = "throttled"
 """The same matrix work takes the Tensor engine longer, or less long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """A counter that moved the way the time did.
 
@@ -53,7 +53,7 @@ class Reason:
     new: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delta:
     """One operation in both profiles.
 
@@ -84,7 +84,7 @@ class Delta:
         return self.new_ns - self.base_ns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """Two profiles.
 
@@ -145,7 +145,7 @@ def compare(base: Profile, new: Profile) -> Difference:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Device:
     """Device time of a profile by operation and by the user's own line."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from neuron_profile.analysis.comparison.difference import Delta, find_reasons
 from neuron_profile.analysis.comparison.operations import (
@@ -14,12 +13,13 @@ from neuron_profile.analysis.comparison.operations import (
     OperationKey,
     OperationTotal,
 )
+from neuron_tools.frozen import frozen
 
 _NUMBER = re.compile(r"(?<=[/.])\d+(?=[/.]|$)")
 ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayersDelta:
     """One operation of so many modules that differ by a number, which is `*` in the module's path."""
 

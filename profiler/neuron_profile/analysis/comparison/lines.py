@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
 
 from neuron_profile.analysis.own_lines import load_own_lines
 from neuron_profile.analysis.source_frames import SourceLine, SourceTexts
 from neuron_profile.analysis.time.charges import Charges
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 LineTimes = Mapping[SourceLine, float]
@@ -24,7 +24,7 @@ LONGEST_TEXT = 20_000
 """Lines of a longer file are taken to stand where they stood."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineDelta:
     """A line in both profiles; times in ns.
 

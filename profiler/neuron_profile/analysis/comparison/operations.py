@@ -9,6 +9,7 @@ from typing import Any
 
 from neuron_profile.analysis.time.charges import Charges
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _COUNTERS = """
@@ -45,7 +46,7 @@ class OperationKey:
     backward: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counters:
     """What an operation did, over all its calls.
 
@@ -66,7 +67,7 @@ class Counters:
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationTotal:
     """Device time of an operation, in whole nanoseconds, with its counters and source line.
 

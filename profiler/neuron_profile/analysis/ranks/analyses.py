@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,13 @@ from neuron_profile.analysis.ranks.partial import MEMORY_LIMIT
 from neuron_profile.analysis.ranks.spread import Engine, Progress, in_order, spread
 from neuron_profile.analysis.remembered import remembering
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 
 ADVICE = "advice"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankAnalyses:
     """What was found in one profile.
 

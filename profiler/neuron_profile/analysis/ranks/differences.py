@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from neuron_profile.analysis.comparison.difference import Delta, Difference
 from neuron_profile.analysis.ranks.partial import MEMORY_LIMIT, RankKey, find_ranks
 from neuron_profile.analysis.ranks.spread import Engine, Progress, in_order, spread
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import open_profile
 
 MOST_DELTAS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankDifference:
     """One rank of two runs.
 
@@ -39,7 +39,7 @@ class RankDifference:
         return self.new_device_ns + self.new_idle_ns - self.base_device_ns - self.base_idle_ns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pair:
     """A rank's profiles in two runs."""
 

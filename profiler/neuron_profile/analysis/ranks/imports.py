@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
 from neuron_profile.analysis.ranks.spread import Engine, Progress, in_order, spread
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.importers.import_profile import ImportReport
 from neuron_tools.profile.lockdown.import_process import import_apart
 from neuron_tools.profile.store import layout
@@ -20,7 +21,7 @@ from neuron_tools.profile.store import layout
 _UNFINISHED = ".importing"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankImport:
     """One trace and the profile to make of it."""
 

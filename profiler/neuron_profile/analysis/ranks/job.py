@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
 from neuron_profile.analysis.ranks.partial import RankKey, RankPartial
 from neuron_profile.analysis.ranks.waits import CollectiveCost, Waits
+from neuron_tools.frozen import frozen
 
 STRAGGLER = 1.05  # times the median of the ranks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankTime:
     """One rank.
 
@@ -37,7 +37,7 @@ class RankTime:
     straggler: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineSpread:
     """Busy time of one engine over the ranks."""
 
@@ -47,7 +47,7 @@ class EngineSpread:
     most_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationSpread:
     """One operation over the ranks that have it."""
 
@@ -60,7 +60,7 @@ class OperationSpread:
     most_rank: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bystander:
     """A process that used no device; it is not compared with the ranks.
 
@@ -74,7 +74,7 @@ class Bystander:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """All ranks together; operations and collectives by falling time."""
 

@@ -13,6 +13,7 @@ from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_
 from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile, open_profile
 
 MEMORY_LIMIT = "256MB"  # of the queries of one rank
@@ -42,7 +43,7 @@ FROM CcOp WHERE coalesce(process_idx, 0) = ? ORDER BY joined_ns, end_ns LIMIT ?
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankKey:
     """One rank's profile: where it is, and which process of it.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.frozen import frozen
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Engine:
     """Where the work is done.
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankPartial
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveCost:
     """Calls of one operation and size, over all groups.
 

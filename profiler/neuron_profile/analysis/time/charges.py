@@ -19,12 +19,13 @@ Of a long run of compiled graphs, one execution of each stands for all of them (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from neuron_profile.analysis.time.core_charges import charge_core, index_core
 from neuron_profile.analysis.time.core_spans import ENGINES, EXECUTION_EVENT
 from neuron_profile.analysis.time.logical_cores import first_cores
 from neuron_profile.analysis.time.numbering import Numbering, Opcodes, Origin, Origins, Sums
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 MOST_HELD = 1 << 22
@@ -38,7 +39,7 @@ ORDER BY ALL
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charge:
     """Device time of all operations of one origin, and how many there were."""
 
@@ -47,7 +48,7 @@ class Charge:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charges:
     """The device time of a profile, or of a range of it.
 

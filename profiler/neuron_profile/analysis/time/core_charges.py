@@ -10,7 +10,6 @@ in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +20,7 @@ from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_n
 from neuron_profile.analysis.time.numbering import Numbering, Sums
 from neuron_profile.analysis.time.repeats import find_repeats
 from neuron_tools.arrays import Floats, Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 Core = tuple[int, int]
@@ -38,7 +38,7 @@ _WHOLE = [_EARLIEST, _LATEST]
 _COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChargeIndex:
     """What a NeuronCore's time until each of some edges is charged to.
 

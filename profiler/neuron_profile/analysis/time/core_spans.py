@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neuron_profile.analysis.time.exposure import Spans
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 NO_OPERATION = -1
@@ -58,7 +59,7 @@ _EXECUTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owned:
     """Spans, the framework operation (id) and HLO operation (id) that each belongs to, and its place in
     `ENGINES`."""

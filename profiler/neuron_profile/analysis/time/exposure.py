@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Floats, Ints
+from neuron_tools.frozen import frozen
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Spans:
     end_ns: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderedSpans:
     """Spans of all tiers behind each other, and the orders in which a sweep meets them; arrays of (spans,).
 

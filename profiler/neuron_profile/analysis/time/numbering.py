@@ -14,6 +14,7 @@ import numpy as np
 from neuron_profile.analysis.time.core_spans import ENGINES, integers
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.arrays import Floats, Ints, Mask
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _NONE = np.zeros(0, np.int64)
@@ -38,7 +39,7 @@ WITH operations AS (
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where framework operations came from.
 

@@ -8,7 +8,6 @@ long as its share. So the pieces of an operation are as long together as what it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,10 @@ import numpy.typing as npt
 from neuron_profile.analysis.time.exposure import OrderedSpans
 from neuron_profile.analysis.time.pieces_kernel import lay_out
 from neuron_tools.arrays import Floats, Ints
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """Stretches of time that do not overlap, in order; arrays of shape (pieces,).
 

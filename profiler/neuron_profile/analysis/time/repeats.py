@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 REPEATED_FROM = 1 << 20  # instructions: with fewer, looking at all of them takes no longer
@@ -31,7 +30,7 @@ GROUP BY executable, duration_ns ORDER BY first_ns
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeat:
     """One execution, from `begin_ns` to `end_ns`, and how many ran like it, itself included."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from neuron_profile.analysis.time.charges import Charge, charge_device_time
 from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 NO_STACK = ""
@@ -51,7 +51,7 @@ FROM DmaPacketAggregated dma JOIN ({_KERNELS}) kernel ON kernel.id = dma.trigger
 _KEYS = ("operation", "called", "backward", "own")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StackPair:
     """Where work came from.
 

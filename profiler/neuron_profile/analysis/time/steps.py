@@ -12,10 +12,11 @@ told apart: tracing, compiling and first allocations belong to no steady step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 COMPILING, WARM_UP, STEADY, SLOW = "compiling", "warm-up", "steady", "slow"
@@ -98,7 +99,7 @@ _DEVICE = (
 """When the device worked: from its executions, or else from its instructions, of which there are many."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One step.
 
@@ -119,7 +120,7 @@ class Step:
         return self.end_ns - self.begin_ns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """The steps of a program in order of time.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
 from neuron_profile.analysis.traces.stored_spans import distinct
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceTime:
     """How a device spent the time from its first to its last span.
 
@@ -47,7 +47,7 @@ class DeviceTime:
         return self.hidden_ns / self.communication_ns if self.communication_ns else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """All calls of one kernel in one process; `kind` is a name of `Kind` in lower case."""
 
@@ -66,7 +66,7 @@ class Kernel:
         return self.total_ns / self.calls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceBreakdown:
     """Device time by process, and kernels by falling time."""
 

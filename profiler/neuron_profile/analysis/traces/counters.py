@@ -18,6 +18,7 @@ import pyarrow as pa
 from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.traces.attribution import OPERATORS, HostSpans, host_spans
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _RANGES = """
@@ -41,7 +42,7 @@ _FLOPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountedOperator:
     """One operator whose kernels were counted.
 
@@ -58,7 +59,7 @@ class CountedOperator:
     flops: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorCounter:
     """One counter over an operator's kernels: the sum tells of counts, the mean of rates and shares."""
 
@@ -69,7 +70,7 @@ class OperatorCounter:
     per_kernel: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountedOperators:
     """Operators by falling FLOPs and kernels, and their counters in the same order.
 

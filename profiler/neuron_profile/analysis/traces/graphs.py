@@ -20,6 +20,7 @@ import pyarrow as pa
 from neuron_profile.analysis.traces.attribution import OPERATORS, attribute, host_spans
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _LAUNCH = "regexp_matches({name}, '^(cuda|cu|hip)GraphLaunch')"
@@ -54,7 +55,7 @@ ORDER BY start_ts, id
 CAPTURE, NAMES = "capture", "names"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphUse:
     """One graph: launches whose nodes are the same kernels in the same order.
 
@@ -76,7 +77,7 @@ class GraphUse:
     operators_from: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphOperator:
     """What the nodes of one operator of a graph did; `operator` is "" where it is not known."""
 
@@ -86,7 +87,7 @@ class GraphOperator:
     device_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphLaunches:
     """Graphs and the operators of their nodes, both by falling device time."""
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import union
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans, stream_names
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 # Below it a gap between two kernels that were both launched is what starting one takes.
 LAUNCH_GAP_NS = 30_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamTime:
     """One stream from its first to its last span; busy and idle times add up to `window_ns`.
 

@@ -17,6 +17,7 @@ from neuron_profile.analysis.spans import Union, gaps, length_ns, overlap_ns, un
 from neuron_profile.analysis.time.core_spans import integers
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
 from neuron_tools.arrays import Bools
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _WAITS = r"^(enumerate\(DataLoader\)#|IteratorGetNext)"
@@ -46,7 +47,7 @@ FROM device JOIN kinds USING (name, category) WHERE kind != {int(Kind.OTHER)} OR
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputStep:
     """One step of one process.
 
@@ -67,7 +68,7 @@ class InputStep:
     starved_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputStage:
     """Spans of one name in the input pipeline, all together."""
 
@@ -78,7 +79,7 @@ class InputStage:
     longest_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputPipeline:
     """The input of all steps; times are sums over them, stages come by falling time."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans, stream_names
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamQueue:
     """What was launched on one stream; a launch counts from the start of its host call.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from neuron_profile.analysis.traces.breakdown import DeviceTime, Kernel, break_d
 from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
 from neuron_profile.analysis.traces.idle import StreamTime, find_stream_times
 from neuron_profile.analysis.traces.stored_spans import distinct
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _NAMES = """
@@ -58,7 +58,7 @@ _MEMORY = "SELECT count(*) AS samples FROM TraceTrack WHERE kind = 'counter' AND
 _TORCH = "torch.profiler"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceUse:
     """One device of one process.
 
@@ -83,7 +83,7 @@ class DeviceUse:
     time: DeviceTime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostCalls:
     """Spans of one name on the host, and their time together with what they called."""
 
@@ -92,7 +92,7 @@ class HostCalls:
     total_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceHost:
     """The host's part: spans, threads, from the first to the last, and what took longest in sum."""
 
@@ -103,7 +103,7 @@ class TraceHost:
     longest: HostCalls | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterPeak:
     """A counter's highest value, and when it had it first."""
 
@@ -113,7 +113,7 @@ class CounterPeak:
     highest_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lack:
     """Something that was not recorded, and how to record it."""
 
@@ -121,7 +121,7 @@ class Lack:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceOverview:
     """An imported trace at a glance.
 

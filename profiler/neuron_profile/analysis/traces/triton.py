@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from neuron_profile.analysis.traces.attribution import attribute
 from neuron_profile.analysis.traces.device_spans import Kind
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _KEYS = ("kernel_file", "kernel_backend", "kernel_kwargs", "num_warps", "num_stages", "grid")
@@ -21,7 +22,7 @@ WHERE category = 'cpu_op' AND contains(arguments_json, '"kernel_file"') ORDER BY
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TritonKernel:
     """All runs of one kernel of one source.
 

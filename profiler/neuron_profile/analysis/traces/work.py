@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from neuron_tools.frozen import frozen
 
 Shape = Sequence[int]
 _SIZES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
@@ -25,7 +26,7 @@ _OTHER_SIZES = {"int32": 4, "int64": 8}
 _MOST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorWork:
     """What one call of an operator computes and moves.
 
@@ -66,7 +67,7 @@ def operator_work(name: str, arguments_json: str | None) -> OperatorWork | None:
     return OperatorWork(flops, sum(sizes) + written, dtype if dtype in _SIZES else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Call:
     """Shapes and plain arguments of a call."""
 

@@ -7,12 +7,12 @@ simulated: where effort pays is not where time is spent but where the end moves.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Place
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.analysis.whatif.run import WhatIf
+from neuron_tools.frozen import frozen
 
 LEVELS = {"line": "line", "operation": "operation", "module": "module"}
 """Levels, and the kind of change that makes one of them faster."""
@@ -21,7 +21,7 @@ MOST_SIMULATED = 200_000_000
 """Instructions that are simulated at most; candidates that would pass it are left out, the shortest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CausalRow:
     """One line, operation or module.
 
@@ -40,7 +40,7 @@ class CausalRow:
     most: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CausalProfile:
     """Rows by falling gain.
 

@@ -17,6 +17,7 @@ from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.arrays import Mask
 from neuron_tools.errors import UsageError
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.records.program import (
     READ_COLUMNS,
@@ -63,7 +64,7 @@ def of_both_cores(variant: Variant, make: Callable[[Variant], Variant]) -> Varia
     return Variant(program, own.core, replace(own.scale, second=other.scale))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One difference.
 

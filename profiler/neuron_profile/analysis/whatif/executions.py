@@ -14,6 +14,7 @@ from neuron_profile.analysis.whatif.kernel_lines import with_kernel_lines
 from neuron_tools import hardware
 from neuron_tools.arrays import Ints
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff.kept_programs import load_program
 from neuron_tools.profile.reader import Profile
@@ -40,7 +41,7 @@ FROM FrameworkInstruction ORDER BY process, core, start_ns
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where a framework operation of an eager execution came from."""
 

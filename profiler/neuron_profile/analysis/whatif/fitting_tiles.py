@@ -8,7 +8,6 @@ values and its places.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,6 +19,7 @@ from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, mo
 from neuron_profile.analysis.whatif.rescheduled import rescheduled
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.arrays import Floats, Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
@@ -33,7 +33,7 @@ LEAST = 1e-6
 """What puts a row before others of its time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pieces:
     """What is saved and loaded back, piece by piece, in the order in which it is saved.
 
@@ -53,7 +53,7 @@ class _Pieces:
     size_bytes: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Roles:
     """What each row is for; (rows,) arrays.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import Program
 
@@ -19,7 +20,7 @@ WHERE nki_source_location IS NOT NULL AND pc IS NOT NULL AND start_ts >= ? AND s
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLines:
     """Lines of kernels that a program's instructions came from.
 

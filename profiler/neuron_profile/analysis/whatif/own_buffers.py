@@ -7,12 +7,13 @@ buffering gives where there is room for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from neuron_tools.arrays import Ints, Mask
 from neuron_tools.backend.allocate import ALIGNMENT
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import READ_COLUMNS, Flag, Memory, Program
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.errors import ProgramError
@@ -24,7 +25,7 @@ MOST_CELLS = 1 << 16
 _ON_CHIP = (int(Memory.SBUF), int(Memory.PSUM))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Accesses:
     """Tiles that each row reads and writes; a trigger's are those of its DMA. -1 = none, or not known.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -15,6 +15,7 @@ from neuron_profile.analysis.whatif.kernel_lines import KernelLines, ProgramWith
 from neuron_profile.analysis.whatif.own_buffers import ordered_by
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.backend.allocate import ALIGNMENT
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
@@ -37,7 +38,7 @@ def moved_tiles(program: Program) -> Ints:
     return tiles
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uses:
     """Which rows touch which buffers in SBUF.
 

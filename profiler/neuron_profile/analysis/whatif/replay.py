@@ -8,7 +8,6 @@ stands in the device's queue when it begins, and calls that reach over its ends 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.executions import Executions
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 WAITS = ("nrt_synchronize", "nrt_tensor_read")
@@ -43,7 +43,7 @@ FROM SystemProfileEvents WHERE name = 'nc_exec_running'
 Spans = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits:
     """Waits at one source line, which the host leaves out: it reads all values together at the end.
 
@@ -61,7 +61,7 @@ class Waits:
     host_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostEvent:
     """One runtime call of the host.
 

@@ -7,7 +7,6 @@ them, the transfers that remain take turns at the queues, and nothing waits for 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from neuron_profile.analysis.whatif.own_buffers import (
 )
 from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, moved_tiles, reuses, triggers
 from neuron_tools.arrays import Ints, Mask
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import TILE_COLUMNS, Memory, Program
 from neuron_tools.simulator import simulate
@@ -32,7 +32,7 @@ TOLERANCE = 0.02
 """By how much a program with its own rows in new places may take another time than it took."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     """What is loaded once.
 

@@ -11,12 +11,13 @@ from neuron_profile.analysis.whatif.change import Change, Variant, of_both_cores
 from neuron_profile.analysis.whatif.executions import Executions, Origins, ProgramKey
 from neuron_profile.analysis.whatif.replay import Replay, Spans, Waits
 from neuron_tools.arrays import Ints
+from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gain:
     """What a change does.
 

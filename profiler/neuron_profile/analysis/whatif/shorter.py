@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from neuron_profile.analysis.whatif.change import Variant, of_both_cores
 from neuron_profile.analysis.whatif.lookups import looks_up
 from neuron_profile.analysis.whatif.reordered import places_among_alike
 from neuron_tools.arrays import Floats
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, Tensor, TensorKind
 from neuron_tools.records.simulation import Simulation
@@ -28,7 +29,7 @@ from neuron_tools.simulator.cost_scale import CostScale
 _DIMENSIONS = re.compile(r"\[([\d,]*)\]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shortening:
     """Sequences of another length.
 

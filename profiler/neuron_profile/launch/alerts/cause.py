@@ -6,16 +6,17 @@ import importlib
 import json
 import socket
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from neuron_profile.analysis.advice.advise import RULES, advise
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.reports.quantities import percent
 from neuron_tools import open_profile
+from neuron_tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlertReport:
     """A short report of an alert.
 

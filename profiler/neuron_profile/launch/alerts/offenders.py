@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.capture.look_back.snapshot import SnapshotError, options_of_process
 from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.frozen import frozen
 
 PROCESSES = Path("/proc")
 TAG_VARIABLE = "NEURON_PROCESS_TAG"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded:
     """A process that a look-back capture records.
 

@@ -16,13 +16,14 @@ from neuron_profile.launch.alerts.telling import Listeners, keep
 from neuron_profile.launch.destination import SUFFIX
 from neuron_tools.capture.look_back.snapshot import Snapshot, write_snapshot
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frozen import frozen
 
 MOST_REASON = 500
 # An end before is none at all: Go's zero time.
 EARLIEST_YEAR = 1970
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alarm:
     """One alert that fires.
 

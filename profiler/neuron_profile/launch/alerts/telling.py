@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -14,6 +13,7 @@ from urllib.request import Request, urlopen
 
 from neuron_profile.launch.alerts.cause import AlertReport
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.frozen import frozen
 
 REPORTS_NAME = "alerts.jsonl"
 MOST_REPORTS = 1000
@@ -25,7 +25,7 @@ class TellError(NeuronToolsError):
     """Somebody could not be told."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listeners:
     """Who is told.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
 from neuron_tools.arrays import Floats, Mask
+from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
@@ -70,7 +70,7 @@ def find(context: Context) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Split:
     """How two engines share work.
 

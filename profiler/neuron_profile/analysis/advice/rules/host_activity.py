@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.host_activity import WAITING_FOR_WORKERS, HostActivity
 from neuron_profile.analysis.occupancy import Bound
 from neuron_profile.reports.quantities import percent
+from neuron_tools.frozen import frozen
 
 MINIMUM_SHARE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Words:
     """How a kind of activity is told: `The device waits ... of the time while the host ...`."""
 
