@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -225,7 +225,8 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
         self._staying = self._choose_staying()
-        engines = self._engines(self._selection.micros)
+        self._choose_products()
+        engines = self._engines([*self._selection.micros, *self._additions()])
         turned = self._turned_rows(engines)
         if turned is not None:
             replaced = (turned.statistics, turned.aggregate, turned.normalise)
@@ -315,10 +316,17 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         space, core, micros = self._space, self._context.core, self._selection.micros
         engines, elements = self._engines(micros), int(self._elements.max())
         rows = space.rows_per_partition
-        busiest = busiest_ns(micros, engines, core, elements, self._widest, rows=rows)
+        busiest = self._busiest_ns(micros, {})
         chain = chain_ns(micros, engines, core, elements, self._widest, rows=rows)
         tiles, moving = space.row_tiles * space.chunks, self._moving_ns()
         return max(tiles * busiest, moving) + chain + moving / tiles
+
+    def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
+        """Time that a tile takes of the engine or port that is busiest."""
+        return busiest_ns(
+            micros, self._engines(micros), self._context.core, int(self._elements.max()), self._widest, added,
+            rows=self._space.rows_per_partition,
+        )  # fmt: skip
 
     def _moving_ns(self) -> float:
         """Time of the DMA engines for what moves between HBM and SBUF, in the stretches in which it lies."""

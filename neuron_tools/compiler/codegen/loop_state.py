@@ -41,6 +41,7 @@ class LoopState:
         self._tiles_run_ahead = False
         self._repeating: set[Slot] = set()
         self._unfinished: dict[Key, Micro] = {}
+        self._multiplied: set[int] = set()
         self._kept_count = 0
         self._parts_kept: dict[Slot, Slot] = {}
         self._stays = np.zeros(space.iterations, bool)

@@ -2,25 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
+from neuron_tools.compiler.codegen.engines import instruction_ns
 from neuron_tools.compiler.codegen.loop_state import LoopState
-from neuron_tools.compiler.codegen.micro import Key
+from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tables import IDENTITY
+from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 ACCUMULATOR_BANKS = 6
 """PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
 EXACT_COMBINATIONS = ("maximum", "minimum")
 """They choose among the elements, so that the type of these holds the result too."""
-FEW_ROW_TILES = 8
-"""With no more row tiles than this, sums over rows are matmuls with ones in any type."""
 
 
 class RowSums(LoopState):
     """Declares the steps of reductions over rows."""
+
+    def _choose_products(self) -> None:
+        """Let those sums be products with ones that the Vector engine then has too much to do for.
+
+        What it does beside, and that products of fp32 take four passes, decides: one sum after the other.
+        """
+        results = [
+            result
+            for _, result, kind in self._selection.partition_reductions
+            if kind == "add" and self._banks(self._is_scalar(result)) <= ACCUMULATOR_BANKS
+        ]
+        self._multiplied = {result for result in results if self._is_scalar(result)}
+        for result in results:
+            before = self._multiplied
+            time = self._sums_ns()
+            self._multiplied = before | {result}
+            if self._sums_ns() > time:
+                self._multiplied = before
+
+    def _sums_ns(self) -> float:
+        """Time of a tile's instructions, with those of sums over rows."""
+        micros = [*self._selection.micros, *self._additions()]
+        last = 0.0
+        for micro in micros[len(self._selection.micros) :]:
+            columns, dtype = int(self._widths.max()), self._widest(micro)
+            last += instruction_ns(self._context.core, Engine.GPSIMD, Opcode.PARTITION_REDUCE, columns, dtype)
+        busiest = self._busiest_ns(micros, {Engine.TENSOR: self._products_ns()})
+        return busiest + last / (self._space.row_tiles * self._space.chunks)
+
+    def _products_ns(self) -> float:
+        """Time of the Tensor engine for a tile's sums over rows."""
+        core = self._context.core
+        bank, columns = core.psum_bank_bytes // 4, int(self._widths.max())
+        return sum(
+            instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, min(bank, columns - start), self._dtype(key))
+            for key, result, _ in self._selection.partition_reductions
+            if result in self._multiplied and not self._is_scalar(result)
+            for start in range(0, columns, bank)
+        )
+
+    def _additions(self) -> list[Micro]:
+        """What the Vector engine adds up of each tile for sums over rows."""
+        return [
+            Micro(
+                Opcode.TENSOR_TENSOR, (Engine.VECTOR,), [key], ("added", result), Shape.FULL,
+                self._group.operations[-1], level=self._selection.level_of.get(key, 0),
+            )
+            for key, result, _ in self._selection.partition_reductions
+            if result not in self._multiplied and result in self._context.locations
+        ]  # fmt: skip
+
+    def _is_scalar(self, result: int) -> bool:
+        return self._context.type_of(result).element_count == 1
 
     def _partition_reduction(self, key: Key, result: int, kind: str) -> None:
         """Sum over partitions by a matmul with ones; other combinations on GpSimd at the end."""
@@ -29,13 +84,11 @@ class RowSums(LoopState):
         source = self._slots[key]
         level = self._selection.level_of.get(key, 0)
         active = self._active({level})
-        is_scalar = self._context.type_of(result).element_count == 1
+        is_scalar = self._is_scalar(result)
         version, last = self._reduction_versions(is_scalar)
         width: int | Ints = 1 if is_scalar else self._widths
         source, active = self._folded_rows(source, is_scalar, active)
-        # fp32 products take four passes: with many tiles the Vector engine adds them up sooner
-        is_quick = source.dtype.byte_count <= 2 or is_scalar or self._space.row_tiles <= FEW_ROW_TILES
-        if kind == "add" and is_quick and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
+        if result in self._multiplied:
             final = self._sum_by_matmul(source, version, width, active, last)
         else:
             exact = kind in EXACT_COMBINATIONS and source.dtype.byte_count <= DType.BF16.byte_count
@@ -143,3 +196,9 @@ class RowSums(LoopState):
         )
         item = location.dtype.byte_count
         self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
+
+    def _widest(self, micro: Micro) -> DType:
+        raise NotImplementedError
+
+    def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
+        raise NotImplementedError
