@@ -39,16 +39,21 @@ class LineShares:
         )
 
 
-def share_at_lines(profile: Path, own_folder: Path) -> LineShares:
+def share_at_lines(profile: Path, own_folder: Path) -> LineShares | None:
     """Ask a profile.
 
     Args:
         profile: Its folder.
         own_folder: Where the tutorial's own files are.
+
+    Returns:
+        None where nothing ran on the device.
     """
     with open_profile(profile).seen_by(OwnCode((str(own_folder),))) as opened:
         found = find_hotspots(opened)
         (row,) = opened.query(_INSTRUCTIONS).to_pylist()
+    if not found.device_ns:
+        return None
     return LineShares(
         1 - found.without_line_ns / found.device_ns,
         found.own_code_ns / found.device_ns,

@@ -55,7 +55,7 @@ class Outcome:
             inference the values of each output.
         figures: The device's.
         problem: Why it did not run; empty where it did.
-        lines: How much of the device's time stands at source lines.
+        lines: How much of the device's time stands at source lines; None where nothing ran there.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Outcome:
 
     def __str__(self) -> str:
         """What was compared, in a line."""
-        return self.problem or "; ".join(filter(None, (self._compared(), str(self.lines or ""))))
+        return self.problem or f"{self._compared()}; {self.lines or 'nothing ran on the device'}"
 
     def _compared(self) -> str:
         if not TUTORIALS[self.name].outputs:

@@ -11,8 +11,10 @@ import torch
 
 from neuron_tools.frontends.torch_trace.analysis import analyze as _analyze
 from neuron_tools.frontends.torch_trace.batches import BatchedModel, DataParallel
-from neuron_tools.frontends.torch_trace.buckets import bucketed
+from neuron_tools.frontends.torch_trace.buckets import Bucket, bucketed, share_states
+from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.placement import place
+from neuron_tools.frontends.torch_trace.trace import example_tensors
 
 from .tracing import trace
 
@@ -53,14 +55,16 @@ class BucketModelConfig:
         bucket_kernel: Gives the function that pads a list of tensors and numbers their bucket; TorchScript
             must be able to compile it.
         bucket_kernel_constant_args: Passed to that function after the tensors.
-        shared_state_buffer: Accepted for compatibility.
-        shared_state_buffer_preprocessor: Likewise.
+        shared_state_buffer: First values of the states that all buckets share, in the order of each bucket's
+            aliases; without it each bucket has states of its own.
+        shared_state_buffer_preprocessor: Gives the function that cuts these states to a bucket's; refused
+            where there are any.
         func_kwargs: Keyword arguments of the model's function, for all buckets or for each.
     """
 
     bucket_kernel: Callable[..., Any]
     bucket_kernel_constant_args: Sequence[Any] | None = None
-    shared_state_buffer: Any = None
+    shared_state_buffer: Sequence[torch.Tensor] | None = None
     shared_state_buffer_preprocessor: Callable[..., Any] | None = None
     func_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
 
@@ -75,7 +79,8 @@ def bucket_model_trace(
     """Trace a model once for each bucket.
 
     Args:
-        func: Gives `(model, input_output_aliases)`; one for all buckets, or one for each.
+        func: Gives `(model, input_output_aliases)`; one for all buckets, or one for each. The aliases are
+            those of `trace`.
         example_inputs: Inputs of each bucket.
         bucket_config: How a call's bucket is chosen.
         compiler_workdir: Folder that gets a folder for each bucket.
@@ -85,15 +90,30 @@ def bucket_model_trace(
         A TorchScript module; `torch.jit.save` keeps it.
 
     Raises:
-        TraceError: The model cannot be traced, or TorchScript cannot compile the bucket's function.
+        TraceError: The model cannot be traced, TorchScript cannot compile the bucket's function, or the
+            shared states are not those of each bucket.
     """
-    models = []
+    buckets = []
     for number, inputs in enumerate(example_inputs):
-        model, _ = _of(func, number)(**(_of(bucket_config.func_kwargs or {}, number)))
+        model, aliases = _of(func, number)(**(_of(bucket_config.func_kwargs or {}, number)))
         folder = str(Path(compiler_workdir) / f"bucket_{number}") if compiler_workdir else None
-        models.append(trace(model, inputs, compiler_workdir=folder, compiler_args=compiler_args))
+        traced = trace(
+            model, inputs, input_output_aliases=aliases, compiler_workdir=folder, compiler_args=compiler_args
+        )
+        buckets.append(Bucket(traced, [value.shape for value in example_tensors(inputs)]))
+    if bucket_config.shared_state_buffer is not None:
+        _refuse_preprocessor(bucket_config)
+        share_states(buckets, bucket_config.shared_state_buffer)
     kernel = bucket_config.bucket_kernel()
-    return bucketed(models, kernel, bucket_config.bucket_kernel_constant_args or ())
+    return bucketed(buckets, kernel, bucket_config.bucket_kernel_constant_args or ())
+
+
+def _refuse_preprocessor(config: BucketModelConfig) -> None:
+    if config.shared_state_buffer_preprocessor is not None:
+        raise TraceError(
+            "States that shared_state_buffer_preprocessor cuts to each bucket are not simulated: let the "
+            "models of all buckets take the whole states, and leave the preprocessor out."
+        )
 
 
 def _of(given: Any, number: int) -> Any:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.jit.frontend import FrontendError
 
-from neuron_tools.frontends.torch_trace.batches import traced_shapes
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.placement import note_loaded
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
+from neuron_tools.frontends.torch_trace.shapes import describe
 
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 _library.define("fit_bucket(Tensor[] inputs, Tensor[] padded, int bucket, str shapes) -> Tensor[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A model for one shape of its inputs.
+
+    Attributes:
+        model: Traced; its parameters are its states.
+        shapes: Of its inputs.
+    """
+
+    model: torch.jit.ScriptModule
+    shapes: Sequence[Sequence[int]]
 
 
 class _Buckets(torch.nn.Module):
@@ -29,13 +43,37 @@ class _Buckets(torch.nn.Module):
             setattr(self, f"constant_{number}", constant)
 
 
+def share_states(buckets: Sequence[Bucket], values: Sequence[torch.Tensor]) -> None:
+    """Let all buckets have the same states: what one of them writes the next call of any finds.
+
+    Args:
+        buckets: Whose states these are.
+        values: The first values, in the order of each bucket's states.
+
+    Raises:
+        TraceError: A bucket has states of other shapes or element types.
+    """
+    shared = [torch.nn.Parameter(value.detach().cpu().clone(), requires_grad=False) for value in values]
+    for number, bucket in enumerate(buckets):
+        own = dict(bucket.model.named_parameters())
+        expected, given = [*map(describe, own.values())], [*map(describe, shared)]
+        if expected != given:
+            raise TraceError(
+                f"The shared states are {', '.join(given)}, but bucket {number} has "
+                f"{', '.join(expected) or 'none'}: give each bucket's aliases in the order of "
+                "shared_state_buffer."
+            )
+        for name, value in zip(own, shared):
+            setattr(bucket.model, name, value)
+
+
 def bucketed(
-    models: Sequence[torch.nn.Module], kernel: Callable[..., Any], constants: Sequence[Any] = ()
+    buckets: Sequence[Bucket], kernel: Callable[..., Any], constants: Sequence[Any] = ()
 ) -> torch.jit.ScriptModule:
     """One TorchScript module of models that were traced for one shape each.
 
     Args:
-        models: In the order in which the kernel numbers them.
+        buckets: In the order in which the kernel numbers them.
         kernel: Takes a list of tensors; returns them padded, and the number of the bucket. TorchScript must
             be able to compile it.
         constants: Passed to the kernel after the tensors.
@@ -46,11 +84,11 @@ def bucketed(
     Raises:
         TraceError: TorchScript cannot compile the kernel.
     """
-    shapes = [traced_shapes(model) for model in models]
+    shapes = [[[*shape] for shape in bucket.shapes] for bucket in buckets]
     try:
         choose_bucket = kernel if isinstance(kernel, torch.jit.ScriptFunction) else torch.jit.script(kernel)
-        script = torch.jit.script(_Buckets(models, constants))
-        script.define(_forward(len(shapes[0]), len(models), len(constants), json.dumps(shapes)))
+        script = torch.jit.script(_Buckets([bucket.model for bucket in buckets], constants))
+        script.define(_forward(len(shapes[0]), len(buckets), len(constants), json.dumps(shapes)))
     except (RuntimeError, FrontendError) as error:
         reason = next(filter(None, map(str.strip, str(error).splitlines())), "")
         raise TraceError(

@@ -229,12 +229,19 @@ def known_results(results: Mapping[str, Sequence[torch.Tensor]]) -> Iterator[Non
 
 
 def _resident(loaded: LoadedArtifact, index: int, weight: torch.Tensor) -> torch.Tensor:
-    """A weight or state on the device; copied when it is new or was written."""
+    """A weight or state on the device; copied when it is new or was written by the program."""
     key = (index, int(torch.neuron.current_device()))
     version = _version(weight)
     if key not in loaded.resident or loaded.resident[key][0] != version:
-        loaded.resident[key] = (version, weight.to("neuron"))
+        shared = _left_by_others(key[1], version) if index < 0 else None
+        loaded.resident[key] = (version, weight.to("neuron") if shared is None else shared)
     return loaded.resident[key][1]
+
+
+def _left_by_others(core: int, version: tuple[int, int]) -> torch.Tensor | None:
+    """A state that another bucket's artifact left on a core."""
+    left = (item for loaded in _loaded.values() for item in loaded.resident.items())
+    return next((value for (_, where), (known, value) in left if (where, known) == (core, version)), None)
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:

@@ -50,6 +50,8 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _to_copy(args[0], **kwargs)
     if func is _aten.copy_.default:
         return _copy(args[0], args[1], *args[2:], **kwargs)
+    if func is _aten.view.default:
+        return _view(args[0], args[1])
     if func in _COPIES:
         return _copy(args[1], args[0])
     if func.namespace in _COLLECTIVES:
@@ -79,6 +81,23 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         for tensor in before.values():
             _follow_shape(tensor)
     return pytree.tree_unflatten(results, made_structure)
+
+
+def _view(tensor: XlaTensor, size: Sequence[int]) -> Any:
+    """Tensors of PyTorch/XLA have no strides: what strides cannot express is a view of a copy."""
+    if not _has_view(tensor.lazy.inner, size):
+        tensor = record(_aten.clone.default, (tensor,), {"memory_format": torch.contiguous_format})
+    return record(_aten.view.default, (tensor, size), {})
+
+
+def _has_view(inner: torch.Tensor, size: Sequence[int]) -> bool:
+    if inner.is_contiguous():
+        return True
+    try:
+        torch.empty_strided(inner.shape, inner.stride(), dtype=inner.dtype, device="meta").view(size)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _inner(leaf: Any) -> Any:

@@ -127,6 +127,50 @@ def test_a_bucket_is_chosen_and_one_too_small_is_refused(buckets, tmp_path, kept
         model(BATCH)
 
 
+class Accumulator(nn.Module):
+    """Adds up what it is given, padded rows of zeros too."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = nn.Parameter(torch.zeros(8), requires_grad=False)
+
+    def forward(self, values):
+        total = self.total + values.sum(0)
+        return values.sum(), total
+
+
+def accumulating(torch_neuronx, **options):
+    def function():
+        model = Accumulator()
+        return model, {model.total: 1}
+
+    config = torch_neuronx.BucketModelConfig(
+        lambda: pad_to_bucket, bucket_kernel_constant_args=([4, 8],), **options
+    )
+    examples = [torch.zeros(4, 8), torch.zeros(8, 8)]
+    return torch_neuronx.bucket_model_trace(function, examples, config)
+
+
+@pytest.mark.parametrize("kept", [lambda model, _: model, lambda model, _: deepcopy(model), loaded])
+def test_buckets_have_states_of_their_own_or_share_them(torch_neuronx, tmp_path, kept):
+    ones = torch.ones(6, 8)
+    for options, totals in (({}, [6, 6]), ({"shared_state_buffer": [torch.full((8,), 10.0)]}, [22, 22])):
+        model = kept(accumulating(torch_neuronx, **options), tmp_path)
+        for length in (3, 6, 3):
+            (total,) = model(ones[:length])
+            assert total == 8 * length
+        assert [state[0].item() for state in (model.bucket_0.weight_0, model.bucket_1.weight_0)] == totals
+
+
+def test_shared_states_that_no_bucket_has_are_refused(torch_neuronx):
+    with pytest.raises(NeuronToolsError, match=r"are float32\[3\], but bucket 0 has float32\[8\]"):
+        accumulating(torch_neuronx, shared_state_buffer=[torch.zeros(3)])
+    with pytest.raises(NeuronToolsError, match=r"shared_state_buffer_preprocessor cuts .* are not simulated"):
+        accumulating(
+            torch_neuronx, shared_state_buffer=[torch.zeros(8)], shared_state_buffer_preprocessor=lambda: None
+        )
+
+
 def test_a_bucket_kernel_that_is_not_for_torchscript_is_refused(torch_neuronx):
     def kernel(*tensors):
         return [*tensors], 0

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuron_tools.frontends.torch_trace import TraceError, TraceOptions, trace
+from neuron_tools.frontends.torch_trace import TraceError, TraceOptions, operator, trace
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
 INPUT = torch.arange(4.0)
@@ -80,6 +80,16 @@ def test_a_state_made_on_the_host_is_kept_too():
     model = Cache()
     rules = SegmentRules(host_operators=("aten::cat",))
     assert_counts(trace(model, INPUT, options(model, rules=rules)))
+
+
+def test_a_state_that_models_share_stays_on_the_device(monkeypatch):
+    state = torch.zeros(3)
+    models = {name: operator.LoadedArtifact(None, None, (), ()) for name in "ab"}
+    monkeypatch.setattr(operator, "_loaded", models)
+    on_device = operator._resident(models["a"], ~0, state)
+    assert operator._resident(models["b"], ~1, state) is on_device
+    state.add_(1)
+    assert operator._resident(models["b"], ~1, state) is not on_device
 
 
 def test_what_is_no_state_is_refused():

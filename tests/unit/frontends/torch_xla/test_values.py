@@ -104,6 +104,16 @@ def test_values_are_the_cpus(program, xla):
     torch.testing.assert_close(program(xla).cpu(), program(torch.device("cpu")), rtol=0, atol=0)
 
 
+def test_a_view_may_have_a_shape_that_no_strides_express(xla):
+    tensor = VALUES.to(xla).requires_grad_()
+    viewed = tensor.t().view(-1)
+    viewed.pow(2).sum().backward()
+    torch.testing.assert_close(viewed.detach().cpu(), VALUES.t().reshape(-1))
+    torch.testing.assert_close(tensor.grad.cpu(), 2 * VALUES)
+    with pytest.raises(RuntimeError, match="invalid for input of size"):
+        tensor.t().view(4)
+
+
 def test_numbers_leave_the_device_when_they_are_looked_at(xla):
     total = VALUES.to(xla).sum()
     assert total.item() == VALUES.sum().item()
