@@ -11,7 +11,7 @@ import pytest
 from neuron_explorer.library import profile_id
 from neuron_explorer.workspace.arrangements import ARRANGEMENTS
 from tests.browser.axe import serious_breaches
-from tests.browser.explorer import Visit, served, visit
+from tests.browser.explorer import IS_SETTLED, Visit, served, visit
 from tests.unit.neuron_profile.tiny_profile import TINY_TABLES
 
 pytestmark = pytest.mark.browser
@@ -51,6 +51,10 @@ WITHHELD = """Object.defineProperty(window, "neuronExplorer", {
 PLACE = """(selector) => {
     const { left, top, width, height } = document.querySelector(selector).getBoundingClientRect();
     return [left, top, width, height];
+}"""
+RANGE = """() => {
+    const { range } = window.neuronTimelines.get("timeline").view;
+    return [range.startNs, range.endNs];
 }"""
 CENTRE = """(name) => {
     const panel = document.querySelector(`.ws-dock .panel-${name}`);
@@ -116,6 +120,55 @@ def test_the_timeline_is_there_before_the_page_and_stays_in_its_place(
         assert page.evaluate("() => window.neuronTimelines.get('timeline') === window.first")
         place = page.evaluate(PLACE, ".dv-groupview:has(#timeline), main > * > #timeline")
         assert place == pytest.approx(ahead, abs=2)
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("path", ["workspace", "timeline"])
+def test_what_the_user_begins_before_the_page_is_there_goes_on(
+    explorer: Visit, tiny: Path, path: str
+) -> None:
+    page = explorer.page.context.new_page()
+    try:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.add_init_script(WITHHELD)
+        page.goto(f"{explorer.origin}/{path}?profile={profile_id(tiny)}&start_ns=0&end_ns=600")
+        page.wait_for_function("() => window.neuronTimelines?.get('timeline')?.statistics().isSharp")
+        opened = page.evaluate(RANGE)
+        page.keyboard.press("w")
+        page.wait_for_function(f"(ns) => ({RANGE})()[1] < ns", arg=opened[1])
+        moved = page.evaluate(RANGE)
+        page.keyboard.press("/")
+        page.keyboard.type("fus")
+        page.evaluate("() => window.goOn()")
+        page.wait_for_selector("#timeline .nt")
+        page.wait_for_function(IS_SETTLED, polling="raf")
+        page.keyboard.type("ion")
+        assert page.input_value(".nt-search input") == "fusion"
+        assert page.evaluate(RANGE) == pytest.approx(moved, abs=1)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".nt-hits:has-text('0 hits')")
+    finally:
+        page.close()
+
+
+def test_the_page_takes_the_timeline_over_once_no_button_is_held(explorer: Visit, tiny: Path) -> None:
+    page = explorer.page.context.new_page()
+    try:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.add_init_script(WITHHELD)
+        page.goto(f"{explorer.origin}/timeline?profile={profile_id(tiny)}&start_ns=0&end_ns=600")
+        page.wait_for_function("() => window.neuronTimelines?.get('timeline')?.statistics().isSharp")
+        box = page.locator(".nt-stage").bounding_box()
+        page.mouse.move(box["x"] + 400, box["y"] + 60)
+        page.mouse.down()
+        page.evaluate("() => window.goOn()")
+        page.wait_for_selector("#timeline", state="attached")
+        page.mouse.move(box["x"] + 200, box["y"] + 60, steps=5)
+        assert page.locator(".ahead .nt").count() == 1
+        page.mouse.up()
+        page.wait_for_selector("#timeline .nt")
+        assert page.evaluate(RANGE)[0] > 0
     finally:
         page.close()
 

@@ -8,8 +8,10 @@
 import type { DataSource } from "../data/source.js";
 import type { TracksAnswer } from "../data/track.js";
 import { element } from "../panels/dom.js";
+import { History } from "../workspace/address.js";
 import { First } from "../workspace/first.js";
 import { parseLayout } from "../workspace/layout.js";
+import { TimelineLink } from "../workspace/timeline_link.js";
 import { Mounted, sourceOf } from "./mounted.js";
 import { boxOfTimeline, TAB_HEIGHT } from "./panel_box.js";
 import type { ComponentProps } from "./properties.js";
@@ -47,6 +49,7 @@ class Ahead {
     this.put();
     window.addEventListener("resize", this.put);
     const props: ComponentProps = { ...answer.props, theme: document.documentElement.dataset["theme"] === "dark" ? "dark" : "light" };
+    if (answer.layout) keepInAddress(this.root);
     this.mounted = new Mounted(this.root, this.container, props, new Answered(sourceOf(props), answer.tracks));
     this.observer.observe(document.body, { childList: true, subtree: true });
     this.first = new First(() => this.mounted.handle.statistics().isSharp, loadPage);
@@ -65,10 +68,18 @@ class Ahead {
     const seen = new ResizeObserver(() => {
       if (host.isConnected && host.clientHeight === 0) return;
       seen.disconnect();
-      host.append(this.container);
-      this.remove();
+      this.whenReleased(() => {
+        moveInto(host, this.container);
+        this.remove();
+      });
     });
     seen.observe(host);
+  }
+
+  /** Do something once no button is held in it: moved, it would lose the pointer that drags. */
+  private whenReleased(then: () => void): void {
+    if (this.container.matches(":active")) window.addEventListener("pointerup", () => this.whenReleased(then), { once: true });
+    else then();
   }
 
   discard(): void {
@@ -97,6 +108,24 @@ class Ahead {
     this.place.style.paddingTop = split ? `${TAB_HEIGHT}px` : "0";
     this.place.classList.toggle("is-panel", split !== null);
   };
+}
+
+/** Move an element with all that is in it, the focus too. */
+function moveInto(host: HTMLElement, moved: HTMLElement): void {
+  const { activeElement: focused } = document;
+  host.append(moved);
+  if (focused instanceof HTMLElement && moved.contains(focused)) focused.focus({ preventScroll: true });
+}
+
+/** Note what the user does in the workspace's timeline before the workspace is there, where that will look for it. */
+function keepInAddress(root: HTMLElement): void {
+  const history = new History(() => undefined);
+  new TimelineLink(root, {
+    onView: (changes) => history.note(changes),
+    onSpan: (changes) => history.note(changes),
+    onRange: ({ startNs, endNs }) => history.note({ selection: JSON.stringify([startNs, endNs]) }),
+    onSource: () => undefined, // the workspace shows it, which is not there yet
+  });
 }
 
 /** A source that has the first answer about tracks already. */
