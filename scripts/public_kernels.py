@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 import file_memory
 import public_kernels_plugin as plugin
 import public_programs
+import public_samples
 from public_suites import SUITES, Suite
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +61,7 @@ def _options() -> argparse.ArgumentParser:
         "--checkout", default="", help="folder of the checkout, where it is not the suite's name"
     )
     parser.add_argument("--sample", type=int, default=100, help="cases per platform; 0: all")
+    parser.add_argument("--spread", action="store_true", help="a small and a middling case of each module")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", default="", help="regular expression that a case's name must contain")
     parser.add_argument("--platform", nargs="+", default=["trn2"], help="targets, e.g. trn2 trn3")
@@ -86,9 +87,9 @@ def _sample(checkout: Path, platform: str, options: argparse.Namespace) -> list[
     if options.cases:
         return [str(name) for name in options.cases.read_text().splitlines() if name]
     names = [name for name in collected.read_text().splitlines() if re.search(options.only, name)]
-    if options.sample and len(names) > options.sample:
-        names = random.Random(options.seed).sample(names, options.sample)
-    return names
+    if options.spread:
+        return public_samples.spread(names, options.seed)
+    return public_samples.drawn(names, options.sample, options.seed)
 
 
 def _kinds(options: argparse.Namespace) -> list[str]:
