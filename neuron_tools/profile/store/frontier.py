@@ -24,6 +24,8 @@ OWN_CODE_VARIABLE = "NEURON_OWN_CODE"
 _INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(\.\d+)?/"
 _TYPED = r"^<(stdin|string|console|ipython-input.*)>$|/ipykernel_[0-9]+/[0-9]+\.py$"
 """What was typed: no folder has it, and it is nobody else's."""
+_COMMAND = "<string>"
+"""What `python -c` says is its file; below a line of any file, code that this made, as data classes do."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -84,6 +86,7 @@ def own_code_of(environment: Mapping[str, str]) -> OwnCode:
 
 def frontier_query(own: OwnCode) -> str:
     """SQL of the view. From the outermost frames inwards, each has its own line or that of its caller."""
+    command = f"named.file = {_literal(_COMMAND)}"
     return f"""
 WITH RECURSIVE named AS (
     SELECT frame.id, coalesce(frame.parent_frame_id, '') AS parent, file.name AS file,
@@ -93,10 +96,12 @@ WITH RECURSIVE named AS (
     JOIN StackFrameFileLocation location ON location.id = CAST(frame.file_location_id AS VARCHAR)
     JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)
     LEFT JOIN StackFrameFunctionName function ON function.id = CAST(location.function_name_id AS VARCHAR)
-), walked(id, own_id) AS (
-    SELECT id, CASE WHEN own THEN id END FROM named WHERE parent = ''
+), walked(id, own_id, in_command) AS (
+    SELECT id, CASE WHEN own THEN id END, {command} FROM named WHERE parent = ''
     UNION ALL
-    SELECT named.id, CASE WHEN named.own THEN named.id ELSE walked.own_id END
+    SELECT named.id,
+        CASE WHEN named.own AND (walked.in_command OR NOT {command}) THEN named.id ELSE walked.own_id END,
+        walked.in_command AND {command}
     FROM walked JOIN named ON named.parent = walked.id
 )
 SELECT walked.id AS stack_frame_id, named.file AS source_file, CAST(named.line AS INTEGER) AS source_line,

@@ -50,6 +50,22 @@ def test_a_callback_of_the_users_is_its_own_line():
     assert found["2"] == (TRAIN, 20, True)
 
 
+def test_code_that_a_library_made_is_not_the_users():
+    """A data class's methods have the file that `python -c` has."""
+    made = {"1": (TRAIN, 20, ""), "2": (MODEL, 90, "1"), "3": ("<string>", 5, "2"), "4": (MODEL, 9, "3")}
+    assert set(lines(made).values()) == {(TRAIN, 20, True)}
+
+
+def test_a_command_line_is_the_users_and_what_it_calls_counts_to_it():
+    command = {
+        "1": ("<string>", 1, ""),
+        "2": ("<string>", 3, "1"),
+        "3": (MODEL, 90, "2"),
+        "4": ("<string>", 5, "3"),
+    }
+    assert [line for _, line, _ in lines(command).values()] == [1, 3, 3, 3]
+
+
 def test_a_stack_without_a_line_of_the_users_keeps_its_own():
     assert lines({"1": (MODEL, 90, ""), "2": (MODEL, 95, "1")})["2"] == (MODEL, 95, False)
 
