@@ -155,6 +155,23 @@ def _mod(x: Array, y: Array) -> Array:
 
 
 _F = np.float32
+
+
+def _with_slope(
+    name: str,
+    function: Callable[..., Array],
+    slope: Callable[..., Array],
+    *,
+    table: str,
+    has_out: bool = False,
+) -> tuple[Operator, Operator]:
+    """A function of one operand and its derivative, which share an activation table."""
+    return (
+        Operator(name, function, arity=1, has_out=has_out, table=table),
+        Operator(f"{name}_dx", slope, arity=1, table=table),
+    )
+
+
 _OPERATORS = [
     Operator("add", np.add, reduce=np.add.reduce, accumulate=np.add.accumulate, has_out=True),
     Operator("subtract", np.subtract, reduce=np.subtract.reduce, accumulate=np.subtract.accumulate,
@@ -201,20 +218,13 @@ _OPERATORS = [
     Operator("cos", np.cos, arity=1, has_out=True, table="sin"),
     Operator("tan", np.tan, arity=1, has_out=True, table="tan"),
     Operator("arctan", np.arctan, arity=1, has_out=True, table="arctan"),
-    Operator("tanh", np.tanh, arity=1, has_out=True, table="tanh"),
-    Operator("tanh_dx", _tanh_dx, arity=1, table="tanh"),
-    Operator("sigmoid", sigmoid, arity=1, table="sigmoid"),
-    Operator("sigmoid_dx", _sigmoid_dx, arity=1, table="sigmoid"),
-    Operator("silu", silu, arity=1, table="silu"),
-    Operator("silu_dx", _silu_dx, arity=1, table="silu"),
-    Operator("gelu", gelu, arity=1, table="gelu"),
-    Operator("gelu_dx", _gelu_dx, arity=1, table="gelu"),
-    Operator("gelu_apprx_tanh", gelu_tanh, arity=1, table="gelu"),
-    Operator("gelu_apprx_tanh_dx", _gelu_tanh_dx, arity=1, table="gelu"),
-    Operator("gelu_apprx_sigmoid", gelu_sigmoid, arity=1, table="gelu"),
-    Operator("gelu_apprx_sigmoid_dx", _gelu_sigmoid_dx, arity=1, table="gelu"),
-    Operator("erf", erf, arity=1, table="erf"),
-    Operator("erf_dx", lambda x: np.exp(-x * x) * _F(2 / np.sqrt(np.pi)), arity=1, table="erf"),
+    *_with_slope("tanh", np.tanh, _tanh_dx, table="tanh", has_out=True),
+    *_with_slope("sigmoid", sigmoid, _sigmoid_dx, table="sigmoid"),
+    *_with_slope("silu", silu, _silu_dx, table="silu"),
+    *_with_slope("gelu", gelu, _gelu_dx, table="gelu"),
+    *_with_slope("gelu_apprx_tanh", gelu_tanh, _gelu_tanh_dx, table="gelu"),
+    *_with_slope("gelu_apprx_sigmoid", gelu_sigmoid, _gelu_sigmoid_dx, table="gelu"),
+    *_with_slope("erf", erf, lambda x: np.exp(-x * x) * _F(2 / np.sqrt(np.pi)), table="erf"),
     Operator("relu", lambda x: np.maximum(x, _F(0.0)), arity=1),
     Operator("prelu", lambda x, y=0.0: np.where(x >= 0, x, x * _F(y)), arity=1),
     Operator("softplus", softplus, arity=1, table="softplus"),

@@ -100,11 +100,7 @@ class GroupDelegate:
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any) -> Operation:
         """Every rank's tensor, to one."""
-        checks.check_root("gather", options.rootRank, self._group.size)
-        checks.check_single("gather", "input tensor list", inputs)
-        (tensor,) = inputs
-        self._check_at_root("gather", "output", outputs, tensor, options.rootRank)
-        targets = list(outputs[0]) if outputs else []
+        tensor, targets = self._rooted("gather", "input", inputs, "output", outputs, options.rootRank)
         run = partial(self._values.gather, targets, tensor, options)
         kind = ("gather", "Gather", CollectiveKind.ALL_GATHER)
         agreed = f"{tensor.numel()}|{options.rootRank}"
@@ -115,11 +111,7 @@ class GroupDelegate:
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any) -> Operation:
         """One rank's tensors, one to each."""
-        checks.check_root("scatter", options.rootRank, self._group.size)
-        checks.check_single("scatter", "output tensor list", outputs)
-        (tensor,) = outputs
-        self._check_at_root("scatter", "input", inputs, tensor, options.rootRank)
-        sources = list(inputs[0]) if inputs else []
+        tensor, sources = self._rooted("scatter", "output", outputs, "input", inputs, options.rootRank)
         run = partial(self._values.scatter, tensor, sources, options)
         kind = ("scatter", "Scatter", CollectiveKind.BROADCAST)
         agreed = f"{tensor.numel()}|{options.rootRank}"
@@ -166,7 +158,7 @@ class GroupDelegate:
         """
         if not (output.is_contiguous() and tensor.is_contiguous()):
             raise ValueError("Tensors must be contiguous: all_to_all_single counts their rows.")
-        run = partial(self._values.all_to_all_flat, output, tensor, output_sizes, input_sizes, options)
+        run = partial(self._values.all_to_all_flat, output, tensor, (output_sizes, input_sizes), options)
         kind = ("all_to_all_single", "AllToAll", CollectiveKind.ALL_TO_ALL)
         return self._issue(kind, [output], run, options, tensor, output)
 
@@ -241,11 +233,16 @@ class GroupDelegate:
         """The group is not used any more."""
         self._group.close()
 
-    def _check_at_root(
-        self, title: str, side: str, lists: Sequence[Tensors], like: torch.Tensor, root: int
-    ) -> None:
-        group = self._group
-        checks.check_at_root(title, side, lists, like, is_root=root == group.rank, size=group.size)
+    def _rooted(
+        self, title: str, side: str, own: Tensors, other_side: str, lists: Sequence[Tensors], root: int
+    ) -> tuple[torch.Tensor, Tensors]:
+        """This rank's tensor, and those of all ranks at the root; none elsewhere."""
+        size = self._group.size
+        checks.check_root(title, root, size)
+        checks.check_single(title, f"{side} tensor list", own)
+        (tensor,) = own
+        checks.check_at_root(title, other_side, lists, tensor, is_root=root == self._group.rank, size=size)
+        return tensor, list(lists[0]) if lists else []
 
     def _issue(
         self,

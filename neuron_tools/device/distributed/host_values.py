@@ -16,6 +16,8 @@ from neuron_tools.device.distributed.extension import extension
 from neuron_tools.frozen import frozen
 
 # Types whose bytes gloo moves but cannot add up, and what to add them up in.
+Rows = tuple[Sequence[int], Sequence[int]]
+"""Rows of a tensor received from each rank, and sent to each; nothing stands for equal parts."""
 _WIDER = {torch.int16: torch.int32, torch.bool: torch.uint8}
 _MOVED_AS_THEY_ARE = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32,
@@ -194,20 +196,13 @@ class HostValues:
         for target, part in zip(targets, received.split(_sizes(targets)), strict=True):
             target.copy_(part.view(target.shape))
 
-    def all_to_all_flat(
-        self,
-        output: torch.Tensor,
-        tensor: torch.Tensor,
-        output_sizes: Sequence[int],
-        input_sizes: Sequence[int],
-        options: Any,
-    ) -> None:
-        """Rows of one tensor to the ranks, `input_sizes` of them each; equal parts where none are given."""
+    def all_to_all_flat(self, output: torch.Tensor, tensor: torch.Tensor, rows: Rows, options: Any) -> None:
+        """Rows of one tensor to the ranks; equal parts where `rows` are not told."""
         target, source = host_alias(output), host_alias(tensor).contiguous()
         received = target.contiguous()
         counts = [
-            [rows * _row(each) for rows in sizes] or [each.numel() // self.size] * self.size
-            for each, sizes in ((received, output_sizes), (source, input_sizes))
+            [count * _row(each) for count in told] or [each.numel() // self.size] * self.size
+            for each, told in zip((received, source), rows, strict=True)
         ]
         self._exchange(received.view(-1), source.view(-1), counts[0], counts[1], options)
         if received.data_ptr() != target.data_ptr():

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from neuron_tools.device.distributed.host_values import HostValues, host_alias
+from neuron_tools.device.distributed.host_values import HostValues, Rows, host_alias
 
 
 class StandInValues:
@@ -92,14 +92,7 @@ class StandInValues:
         for target, source in zip(outputs, tensors, strict=True):
             _fill(host_alias(target), host_alias(source))
 
-    def all_to_all_flat(
-        self,
-        output: torch.Tensor,
-        tensor: torch.Tensor,
-        output_sizes: Sequence[int],
-        input_sizes: Sequence[int],
-        options: Any,
-    ) -> None:
+    def all_to_all_flat(self, output: torch.Tensor, tensor: torch.Tensor, rows: Rows, options: Any) -> None:
         """The same with all parts in one tensor."""
         _fill(host_alias(output), host_alias(tensor))
 

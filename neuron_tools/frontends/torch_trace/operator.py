@@ -260,31 +260,19 @@ def _recorded(
     digest: str,
     on_host: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """Run: the execution is recorded, the host's arithmetic is not."""
+    """Run: the execution is recorded, the host's arithmetic is not. Of several cores the last has results."""
     from neuron_tools.device import native
 
-    program = loaded.neff.program
     if loaded.neff.stages:
-        return _streamed(provider, loaded, digest, on_host)
+        last = torch.device("neuron", run_stages(provider, loaded.neff, digest))
+        with native.unrecorded():
+            return [result.to(last) for result in _compute(loaded, on_host)]
+    program = loaded.neff.program
     with native.unrecorded():
         executable, duration_ns = provider.executable_of(program, digest)
         results = [result.to("neuron") for result in _compute(loaded, on_host)]
     native.run_graph(executable, duration_ns, native.intern_name(program.name))
     return results
-
-
-def _streamed(
-    provider: executables.ExecutableProvider,
-    loaded: LoadedArtifact,
-    digest: str,
-    on_host: Sequence[torch.Tensor],
-) -> list[torch.Tensor]:
-    """Run what several cores share out; the last of them has the results."""
-    from neuron_tools.device import native
-
-    last = run_stages(provider, loaded.neff, digest)
-    with native.unrecorded():
-        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
 
 
 def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:

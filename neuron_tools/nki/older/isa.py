@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.nki import isa
-from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa import (
+    dge_mode,
+    engine,
+    get_nc_version,
+    gpsimd_engine,
+    nc_version,
+    oob_mode,
+    reduce_cmd,
+    scalar_engine,
+    tensor_engine,
+    unknown_engine,
+    vector_engine,
+)
 from neuron_tools.nki.isa.issue import refuse
 from neuron_tools.nki.older.copies import (
     dma_copy,
@@ -74,18 +86,7 @@ class fp32:
     max = -FP32_MINIMUM
 
 
-dma_engine = engines.dma
-get_nc_version = isa.get_nc_version
-nc_version = isa.nc_version
-reduce_cmd = isa.reduce_cmd
-oob_mode = isa.oob_mode
-dge_mode = isa.dge_mode
-engine = isa.engine
-tensor_engine = isa.tensor_engine
-vector_engine = isa.vector_engine
-scalar_engine = isa.scalar_engine
-gpsimd_engine = isa.gpsimd_engine
-unknown_engine = isa.unknown_engine
+dma_engine = engine.dma
 LATER = (
     "core_barrier", "dma_compute", "matmul_perf_mode", "nc_matmul_mx", "nc_n_gather", "nonzero_with_count",
     "quantize_mx", "rand2", "rand_get_state", "rand_set_state", "rng", "sendrecv", "set_rng_seed",

@@ -28,17 +28,13 @@ class ExportFormat:
     is_folder: bool = False
 
 
-_HERE = "neuron_tools.profile.export"
+_MODULES = {
+    "perfetto": "perfetto", "chrome": "chrome", "json": "neuron_json", "parquet": "parquet", "csv": "csv",
+    "summary-json": "summary",
+}  # fmt: skip
 FORMATS = Door(
     "neuron_tools.exporters",
     "export format",
-    (
-        ("perfetto", f"{_HERE}.perfetto:FORMAT"),
-        ("chrome", f"{_HERE}.chrome:FORMAT"),
-        ("json", f"{_HERE}.neuron_json:FORMAT"),
-        ("parquet", f"{_HERE}.parquet:FORMAT"),
-        ("csv", f"{_HERE}.csv:FORMAT"),
-        ("summary-json", f"{_HERE}.summary:FORMAT"),
-    ),
+    tuple((name, f"neuron_tools.profile.export.{module}:FORMAT") for name, module in _MODULES.items()),
 )
 """Each an `ExportFormat`, in the order in which people meet them."""

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from neuron_tools.doors import Door
 
-_HERE = "neuron_profile.analysis.analyses"
+_NAMES = (
+    "idle", "host", "kernels", "queue", "graphs", "triton", "counters", "input", "roofline", "critical-path",
+    "memory", "communication", "step", "expected",
+)  # fmt: skip
 ANALYSES = Door(
     "neuron_profile.analyses",
     "analysis",
-    (
-        ("idle", f"{_HERE}:IDLE"),
-        ("host", f"{_HERE}:HOST"),
-        ("kernels", f"{_HERE}:KERNELS"),
-        ("queue", f"{_HERE}:QUEUE"),
-        ("graphs", f"{_HERE}:GRAPHS"),
-        ("triton", f"{_HERE}:TRITON"),
-        ("counters", f"{_HERE}:COUNTERS"),
-        ("input", f"{_HERE}:INPUT"),
-        ("roofline", f"{_HERE}:ROOFLINE"),
-        ("critical-path", f"{_HERE}:CRITICAL_PATH"),
-        ("memory", f"{_HERE}:MEMORY"),
-        ("communication", f"{_HERE}:COMMUNICATION"),
-        ("step", f"{_HERE}:STEP"),
-        ("expected", f"{_HERE}:EXPECTED"),
-    ),
+    tuple((name, f"neuron_profile.analysis.analyses:{name.upper().replace('-', '_')}") for name in _NAMES),
 )
 """By the name that `neuron-profile analyze` takes, each a `ProfileAnalysis`."""

@@ -13,31 +13,31 @@ from neuron_tools.doors import Door
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile.reader import Profile
 
-_HERE = "neuron_profile.fix.edits"
+_MODULES = {
+    "host_synchronisation": "synchronisation",
+    "repeated_copies": "hoist",
+    "layout_copies": "hoist",
+    "dtype_round_trips": "casts",
+    "recomputation": "hoist",
+    "unused_outputs": "leave_out",
+    "unfused_updates": "foreach",
+    "tiny_batches": "batched",
+    "unfused_attention": "attention",
+    "frozen_gradients": "freeze",
+    "upcast_products": "upcasts",
+    "fp32_matmul": "autocast",
+    "recompilation": "recompilation",
+    "missing_jit": "jit",
+    "tiny_operations": "compile_model",
+    "host_bound": "compile_model",
+    "repeated_loads": "kernel_loads",
+    "dma_not_overlapped": "kernel_buffers",
+    "engine_imbalance": "kernel_engine",
+}
 EDITORS = Door(
     "neuron_profile.fixes",
     "editor",
-    (
-        ("host_synchronisation", f"{_HERE}.synchronisation:edit"),
-        ("repeated_copies", f"{_HERE}.hoist:edit"),
-        ("layout_copies", f"{_HERE}.hoist:edit"),
-        ("dtype_round_trips", f"{_HERE}.casts:edit"),
-        ("recomputation", f"{_HERE}.hoist:edit"),
-        ("unused_outputs", f"{_HERE}.leave_out:edit"),
-        ("unfused_updates", f"{_HERE}.foreach:edit"),
-        ("tiny_batches", f"{_HERE}.batched:edit"),
-        ("unfused_attention", f"{_HERE}.attention:edit"),
-        ("frozen_gradients", f"{_HERE}.freeze:edit"),
-        ("upcast_products", f"{_HERE}.upcasts:edit"),
-        ("fp32_matmul", f"{_HERE}.autocast:edit"),
-        ("recompilation", f"{_HERE}.recompilation:edit"),
-        ("missing_jit", f"{_HERE}.jit:edit"),
-        ("tiny_operations", f"{_HERE}.compile_model:edit"),
-        ("host_bound", f"{_HERE}.compile_model:edit"),
-        ("repeated_loads", f"{_HERE}.kernel_loads:edit"),
-        ("dma_not_overlapped", f"{_HERE}.kernel_buffers:edit"),
-        ("engine_imbalance", f"{_HERE}.kernel_engine:edit"),
-    ),
+    tuple((finding, f"neuron_profile.fix.edits.{module}:edit") for finding, module in _MODULES.items()),
 )
 """By rule, each an `Editor`."""
 Editor = Callable[[Request], "Edit | None"]

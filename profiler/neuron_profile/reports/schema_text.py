@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from neuron_tools.profile.schema import ENUMS, SCHEMA_VERSION, Field, TableSchema
@@ -110,12 +111,4 @@ def _meaning(field: Field) -> str:
 
 
 def _record(field: Field) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "type": field.type,
-        "unit": field.unit,
-        "required": field.required,
-        "enum": list(ENUMS[field.enum]) if field.enum else None,
-        "description": field.description,
-        "is_extension": field.is_extension,
-    }
+    return asdict(field) | {"enum": list(ENUMS[field.enum]) if field.enum else None}

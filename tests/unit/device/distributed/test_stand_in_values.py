@@ -45,5 +45,5 @@ def test_a_reduced_part_is_the_one_of_this_rank(values):
 
 def test_rows_for_all_come_back(values):
     taken = torch.zeros(3)
-    values.all_to_all_flat(taken, torch.arange(4.0), [], [], None)
+    values.all_to_all_flat(taken, torch.arange(4.0), ([], []), None)
     assert taken.tolist() == [0.0, 1.0, 2.0]
