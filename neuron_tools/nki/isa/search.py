@@ -68,7 +68,8 @@ def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> None:
         NkiValidationError: A rule of the engine is broken.
     """
     values = single(src).reshape(src.form.partitions, -1)
-    write(dst, -np.sort(-values, axis=1, kind="stable")[:, :_WIDTH])
+    largest = np.partition(-values, _WIDTH - 1, axis=1)[:, :_WIDTH]  # sorting all takes ten times as long
+    write(dst, -np.sort(largest, axis=1))
 
 
 @instruction(Instruction(
@@ -98,14 +99,14 @@ def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str |
 def _first_matches(values: Array, wanted: Array) -> Array:
     """Column of each wanted value, -1 where there is none; repeated values take successive columns."""
     found = np.full(wanted.shape, -1, np.int64)
-    taken = np.zeros(values.shape, bool)
+    left = values.copy()  # what is found becomes NaN, which equals nothing
     rows = np.arange(len(values))
-    for column_index in range(wanted.shape[1]):
-        equal = (values == wanted[:, column_index : column_index + 1]) & ~taken
+    for place, sought in enumerate(wanted.T):
+        equal = left == sought[:, None]
         first = equal.argmax(axis=1)
         hit = equal[rows, first]
-        found[hit, column_index] = first[hit]
-        taken[rows[hit], first[hit]] = True
+        found[hit, place] = first[hit]
+        left[rows[hit], first[hit]] = np.nan
     return found
 
 
