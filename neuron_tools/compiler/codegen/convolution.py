@@ -145,6 +145,10 @@ class Convolution(Matmul):
             return -(-window.inputs * window.taps // self._tile)
         return window.taps * -(-window.inputs // self._tile)
 
+    @property
+    def _searches_blocks(self) -> bool:
+        return False
+
     def _depth(self, tile: int) -> Ints:
         """Input channels of a tap's tile; with packed taps, rows of the packed contraction."""
         window = self._window
@@ -167,13 +171,11 @@ class Convolution(Matmul):
             return -(-depth_tiles // taps // 2) * taps
         return max(count for count in range(1, max(depth_tiles, 2)) if taps % count == 0)
 
-    def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
-        """As for a product, except that the image is held once, not once per tap."""
-        total = super()._resident_bytes(column_tiles, depth_tiles, rows_loaded)
-        width = min(column_tiles * self._moving, self._sizes.columns)
-        item = self._right.dtype.byte_count
-        once = 0 if self._image else self._image_tiles(depth_tiles) * self._image_width(width) * item
-        return total - 2 * depth_tiles * width * item + 2 * once
+    def _moving_bytes(self, width: int, depth_tiles: int) -> int:
+        """The image is held once, not once per tap."""
+        if self._image:
+            return 0
+        return self._image_tiles(depth_tiles) * self._image_width(width) * self._right.dtype.byte_count
 
     def _image_tiles(self, depth_tiles: int) -> int:
         """Partition tiles of the image that `depth_tiles` of the contraction read."""

@@ -8,7 +8,7 @@ by DMA for 2-byte types, by the Tensor engine otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.added_rows import RowAddition
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.engines import instruction_ns
 from neuron_tools.compiler.codegen.epilogue import Epilogue
 from neuron_tools.compiler.codegen.joined_batches import (
     Joined,
@@ -41,7 +42,8 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import Engine, Flag, Opcode
+from neuron_tools.records.program import Engine, Flag, Memory, Opcode
+from neuron_tools.simulator.dma_costs import stretch_time_ns
 
 STREAMED_BYTES = 2 << 20
 """Size of one piece of an operand that is used once: several fit, and leave room for the next product's."""
@@ -49,6 +51,8 @@ STREAMED_LEFT_SHARE = 0.125
 """Part of SBUF that the few rows may take that such an operand meets."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
+HELD_BANKS = 6
+"""PSUM banks that sums may hold while parts of the contraction come in; two stay free for others."""
 WHOLE_SHARE = 0.25
 """Part of SBUF that a left operand may take to stay there for the whole product."""
 
@@ -212,7 +216,7 @@ class Matmul(OperandBlocks):
         return replace(operand, run=free, turned_copy=copy)
 
     def _choose_blocking(self) -> Blocking:
-        """The widest block of columns whose two buffers stay resident; else stream the contraction."""
+        """Blocks of columns that meet all of the contraction, or parts of it: what takes the least time."""
         sizes = self._sizes
         budget = int(self._context.sbuf.largest() * RESIDENT_SHARE)
         turned = sum(side.method in ("tensor", "resident") for side in (self._left, self._right))
@@ -224,34 +228,122 @@ class Matmul(OperandBlocks):
             depth = max(1, STREAMED_BYTES // (min(column_tiles * self._moving, sizes.columns)
                                               * self._right.dtype.byte_count * self._tile))  # fmt: skip
             return Blocking(1, column_tiles, min(depth, self._depth_tiles), 1)
-        together = 1 if self._left.method == "dma" else min(4, row_tiles_all)
-        if self._left.method in ("tensor", "resident"):
-            together = row_tiles_all
-        for tiles in range(column_tiles, 0, -1):
-            for rows_loaded in dict.fromkeys((together, 1)):
-                if self._resident_bytes(tiles, self._depth_tiles, rows_loaded) <= budget:
-                    return Blocking(1, tiles, self._depth_tiles, rows_loaded)
+        whole = [
+            Blocking(1, tiles, self._depth_tiles, rows_loaded)
+            for tiles in range(column_tiles, 0, -1)
+            for rows_loaded in self._rows_together(row_tiles_all)
+        ]
+        fitting = [
+            each
+            for each in whole
+            if self._resident_bytes(each.column_tiles, each.depth_tiles, each.rows_loaded) <= budget
+        ]
+        if self._searches_blocks:
+            return min((*fitting, *self._in_parts(budget)), key=self._blocking_ns)
         row_tiles = min(banks, row_tiles_all)
+        return fitting[0] if fitting else self._part(row_tiles, 1, budget)
+
+    @property
+    def _searches_blocks(self) -> bool:
+        """Whether the time of loads chooses the blocks: what is turned is moved as it best turns."""
+        return self._left.method == self._right.method == "natural"
+
+    def _in_parts(self, budget: int) -> Iterator[Blocking]:
+        """Blocks that meet a part of the contraction at a time; their sums stay in PSUM meanwhile."""
+        row_tiles, column_tiles = (
+            -(-count // size)
+            for count, size in ((self._sizes.rows, self._row_tile), (self._sizes.columns, self._moving))
+        )
+        for columns in range(1, min(HELD_BANKS, column_tiles) + 1):
+            for rows in range(1, min(HELD_BANKS // columns, row_tiles) + 1):
+                yield self._part(rows, columns, budget)
+
+    def _part(self, row_tiles: int, column_tiles: int, budget: int) -> Blocking:
+        """As much of the contraction at a time as fits."""
         depth = self._depth_tiles
-        while depth > 1 and self._resident_bytes(1, depth, row_tiles) > budget:
+        while depth > 1 and self._resident_bytes(column_tiles, depth, row_tiles) > budget:
             depth = self._less_depth(depth)
-        return Blocking(row_tiles, 1, depth, row_tiles)
+        return Blocking(row_tiles, column_tiles, depth, row_tiles)
+
+    def _rows_together(self, row_tiles: int) -> Sequence[int]:
+        """Row tiles that may be loaded together, of so many."""
+        if self._left.method == "dma":
+            return (1,)
+        if self._left.method in ("tensor", "resident"):
+            return tuple(dict.fromkeys((row_tiles, 1)))
+        few = (row_tiles, min(4, row_tiles), 1) if self._searches_blocks else (min(4, row_tiles), 1)
+        return tuple(dict.fromkeys(few))
+
+    def _blocking_ns(self, blocking: Blocking) -> tuple[float, float]:
+        """Time of the first loads and of the Tensor engine, or of all loads if longer; of all loads."""
+        sizes, loaded = self._sizes, blocking.rows_loaded * self._row_tile
+        depth = min(blocking.depth_tiles * self._tile, sizes.depth)
+        row_blocks = -(-sizes.rows // loaded)
+        width = min(blocking.column_tiles * self._moving, sizes.columns)
+        column_blocks, chunks = -(-sizes.columns // width), -(-self._depth_tiles // blocking.depth_tiles)
+        left = self._load_ns(self._left, depth, min(loaded, sizes.rows))
+        right = self._load_ns(self._right, depth, width)
+        lefts = rights = sizes.batch * column_blocks * chunks
+        if chunks > 1:
+            rights *= row_blocks
+        if row_blocks > 1 or chunks > 1:
+            lefts *= row_blocks
+        else:
+            lefts = sizes.batch
+        loads = lefts * left + rights * right
+        return max(loads, self._products_ns()) + left + right + self._waiting_ns(blocking), loads
+
+    def _waiting_ns(self, blocking: Blocking) -> float:
+        """Time in which the Tensor engine waits for its sums to leave PSUM, as the next ones find no room."""
+        core, held = self._context.core, blocking.row_tiles * blocking.column_tiles
+        if 2 * held <= core.psum_banks:
+            return 0.0
+        one = instruction_ns(core, Engine.VECTOR, Opcode.TENSOR_COPY, self._moving, source=Memory.PSUM)
+        sizes = self._sizes
+        banks = -(-sizes.rows // self._row_tile) * -(-sizes.columns // self._moving) * sizes.batch
+        return banks * one
+
+    def _load_ns(self, operand: Operand, depth: int, free: int) -> float:
+        """Time of the DMA engines for a block of an operand."""
+        if operand.root < 0 or operand.is_repeated:
+            return 0.0
+        core, item = self._context.core, operand.dtype.byte_count
+        run = min(operand.run, free)
+        stretch = stretch_time_ns(core, run * item, strided=run < operand.run and not operand.is_tiled)
+        return depth * free / run * stretch / core.dma_engines
+
+    def _products_ns(self) -> float:
+        """Time of the Tensor engine."""
+        sizes, core = self._sizes, self._context.core
+        columns, dtype = min(self._moving, sizes.columns), self._right.dtype
+        once = instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, columns, dtype)
+        row_tiles, column_tiles = -(-sizes.rows // self._row_tile), -(-sizes.columns // self._moving)
+        return sizes.batch * row_tiles * self._depth_tiles * column_tiles * once
 
     def _less_depth(self, depth_tiles: int) -> int:
         """Fewer tiles of the contraction for a block, where so many do not fit."""
         return -(-depth_tiles // 2)
 
     def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
+        """Bytes a partition for blocks of both operands: twice, for the next one, unless there is but one."""
         width = min(column_tiles * self._moving, self._sizes.columns)
         rows = min(rows_loaded * self._row_tile, self._sizes.rows)
-        right = depth_tiles * width * self._right.dtype.byte_count
+        right = self._moving_bytes(width, depth_tiles)
         left = depth_tiles * rows * self._left.dtype.byte_count
         raw = 0
         if self._left.method == "tensor":
             raw += depth_tiles * self._tile * self._left.dtype.byte_count
         if self._right.method == "tensor":
             raw += RAW_TILES * depth_tiles * self._tile * self._right.dtype.byte_count
-        return 2 * (right + left + raw)
+        once = self._sizes.batch == 1 and depth_tiles == self._depth_tiles
+        once &= self._searches_blocks
+        lefts = 1 if once and rows == self._sizes.rows else 2
+        rights = 1 if once and width == self._sizes.columns else 2
+        return rights * right + lefts * left + 2 * raw
+
+    def _moving_bytes(self, width: int, depth_tiles: int) -> int:
+        """Bytes a partition for so many columns of the right operand."""
+        return depth_tiles * width * self._right.dtype.byte_count
 
     def _index(self) -> None:
         """Iteration arrays: batch, block of columns, block of rows, chunk of the contraction."""
