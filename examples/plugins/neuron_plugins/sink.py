@@ -17,4 +17,4 @@ class FileSink:
     def write(self, report: Any) -> None:
         """Append one report as a line."""
         with self._path.open("a") as file:
-            file.write(json.dumps(report, default=str) + "\n")
+            file.write(json.dumps(report) + "\n")

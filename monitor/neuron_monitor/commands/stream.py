@@ -14,7 +14,7 @@ import orjson
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.report.config import Configuration
-from neuron_monitor.report.reporter import Report, Reporter
+from neuron_monitor.report.reporter import Report, Reporter, as_values
 from neuron_monitor.report.schedule import Schedule
 from neuron_monitor.report.sinks import Sink
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling
@@ -65,10 +65,18 @@ class Lines:
 
 
 def write_reports(found: Iterator[Report], sinks: Sequence[Sink], count: int | None = None) -> None:
-    """Hand each report to all sinks; at most `count` of them."""
+    """Hand each report to all sinks; at most `count` of them.
+
+    Standard output takes parts that are text already as they are; every other sink gets values.
+    """
     for number, report in enumerate(found, start=1):
+        values: Report | None = None
         for sink in sinks:
-            sink.write(report)
+            if isinstance(sink, Lines):
+                sink.write(report)
+            else:
+                values = values or as_values(report)
+                sink.write(values)
         if number == count:
             return
 

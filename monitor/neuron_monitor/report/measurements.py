@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-import orjson
-
 from neuron_monitor.report.reporter import Report
 from neuron_tools.frozen import frozen
 
@@ -32,14 +30,13 @@ class Measurement:
 
 
 def measurements(report: Report) -> list[Measurement]:
-    """What is in a report; groups that are not due are left out."""
-    plain = orjson.loads(orjson.dumps(report))
-    host = _labels(plain.get("instance_info") or {})
+    """What is in a report of values; groups that are not due are left out."""
+    host = _labels(report.get("instance_info") or {})
     found: list[Measurement] = []
-    for process in plain.get("neuron_runtime_data") or ():
+    for process in report.get("neuron_runtime_data") or ():
         labels = {**host, "runtime_tag": process["neuron_runtime_tag"]}
         found += _of_process(process["report"], labels)
-    return [*found, *_of_host(plain.get("system_data") or {}, host)]
+    return [*found, *_of_host(report.get("system_data") or {}, host)]
 
 
 def _labels(facts: Mapping[str, Any]) -> dict[str, str]:

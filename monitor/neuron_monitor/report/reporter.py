@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
+import orjson
+
 from neuron_monitor.api.allocation import AllocationWatch
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.rates import UtilizationWatch
@@ -66,6 +68,12 @@ class _Made:
             and now.logical_core_size == tree.logical_core_size
             and _are_alike(now, tree)
         )
+
+
+def as_values(report: Report) -> Report:
+    """The report without parts that are text already, for who reads it in Python."""
+    values: Report = orjson.loads(orjson.dumps(report))
+    return values
 
 
 class Reporter:

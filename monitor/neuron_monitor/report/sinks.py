@@ -14,6 +14,9 @@ class Sink(Protocol):
     def write(self, report: Report) -> None:
         """Take one report.
 
+        Args:
+            report: What `neuron-monitor` prints, as dictionaries, lists, texts and numbers.
+
         Raises:
             OSError: It cannot be written; the monitor ends.
         """

@@ -13,7 +13,7 @@ from neuron_monitor.report.cloudwatch import EmbeddedMetrics
 from neuron_monitor.report.config import default_configuration
 from neuron_monitor.report.measurements import Measurement, measurements
 from neuron_monitor.report.otlp import Collector, request
-from neuron_monitor.report.reporter import Reporter
+from neuron_monitor.report.reporter import Reporter, as_values
 from neuron_monitor.report.statsd import MOST_BYTES_OF_A_DATAGRAM, StatsD, datagrams, line
 from neuron_tools.errors import UsageError
 from tests.fixtures.neuron_sysfs import TRAINIUM1, SysfsTree, held, process_core
@@ -40,7 +40,7 @@ def report(tmp_path, make_sampler, clock, pid):
     cores = {str(each): process_core(tree, each, **core) for each in (0, 1)}
     tree.publish(pid, [0, 1], tag="train", cores=cores, elapsed_ns=10**9, published_at=1_700_000_002.0)
     clock.pass_seconds(1)
-    return reporter.report(sampler.sample())
+    return as_values(reporter.report(sampler.sample()))
 
 
 def metrics_of(document):
