@@ -120,7 +120,7 @@ class CallSites:
         return self._new_context(key, frame) if known is None else known
 
     def _new_context(self, key: tuple[int, int, int], frame: FrameType) -> int:
-        if _is_internal(frame):
+        if is_internal(frame):
             INTERNAL_MODULES.add(id(frame.f_globals))
         is_kernels = id(frame.f_globals) not in INTERNAL_MODULES
         number = self._contexts[key] = len(self._codes) if is_kernels else _START - 1 - len(self._codes)
@@ -151,7 +151,7 @@ class CallSites:
         return f"{here} (called from {chain})" if chain else here
 
 
-def _is_internal(frame: FrameType) -> bool:
+def is_internal(frame: FrameType) -> bool:
     """Whether a frame is of this package: modules that were imported after the first trace began."""
     return str(frame.f_globals.get("__name__", "")).startswith("neuron_tools.")
 

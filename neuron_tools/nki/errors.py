@@ -21,6 +21,14 @@ class NkiValidationError(NkiError):
     """An instruction breaks a rule of the hardware or of the language."""
 
 
+class WrongTypeError(NkiValidationError, TypeError):
+    """A function of the language gets arguments that it does not have, or of a type that it cannot take."""
+
+
+class WrongValueError(NkiValidationError, ValueError):
+    """A function of the language gets a value that it cannot take."""
+
+
 class OutOfBoundsError(NkiValidationError, IndexError):
     """An access reaches outside its tensor."""
 

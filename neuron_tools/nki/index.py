@@ -8,6 +8,7 @@ themselves.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bools, Ints
+from neuron_tools.nki.tracer import where
 
 Rectangle = tuple[tuple[int, int], ...]
+
+
+class MaskTruthWarning(UserWarning):
+    """Python asks a mask of the older dialect for one truth."""
 
 
 def _elementwise(compute: Callable[[Any, Any], Any]) -> Callable[[Index, Any], Index]:
@@ -273,6 +279,20 @@ class Mask:
     def __init__(self, conditions: tuple[Condition, ...], array: Bools | None = None) -> None:
         self.conditions = conditions
         self.array = array
+
+    def __bool__(self) -> bool:
+        """True: so Python's `and` of two masks is the second one, which AWS's own examples write.
+
+        Warns:
+            MaskTruthWarning: What that leaves out.
+        """
+        warnings.warn(
+            f"{where()}: Python's and, or, not and if take a mask for true, whatever its elements: of `a and "
+            "b` only b is left; join masks with & and |, turn one with ~, each in parentheses",
+            MaskTruthWarning,
+            stacklevel=2,
+        )
+        return True
 
     def __and__(self, other: MaskLike) -> Mask:
         if isinstance(other, (bool, np.bool_)):

@@ -19,11 +19,10 @@ _CHANGING = threading.Lock()
 
 def _kernel_range(*bounds: Any) -> Any:
     trace = tracing.running()
-    if trace is not None and trace.noting_loops:
-        return LoopRange(*bounds, depth=2)
-    if all(type(bound) is int for bound in bounds):
-        return range(*bounds)
-    return range(*(int(known_bound(bound)) for bound in bounds))
+    if not all(type(bound) is int for bound in bounds):
+        bounds = tuple(int(known_bound(bound)) for bound in bounds)
+    noting = trace is not None and trace.noting_loops
+    return LoopRange(*bounds, depth=2) if noting else range(*bounds)
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType
@@ -19,6 +21,7 @@ from neuron_tools.nki.scalars import require_32_bits
 from neuron_tools.nki.tile_arithmetic import TileArithmetic
 
 UNNAMED = "_"
+_BOUNDS = ("start", "stop", "step")
 
 
 class LoopIndex(int):
@@ -154,28 +157,50 @@ def loop_variable(code: CodeType, position: int) -> str:
     return UNNAMED
 
 
-def _bounds(bounds: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Bounds given by position or as `start=`, `stop=`, `step=`."""
-    if not named.keys() & {"start", "stop", "step"}:
-        return bounds
-    values = dict(zip(("start", "stop", "step"), bounds)) | dict(named)
+class EmptyLoopWarning(UserWarning):
+    """A loop ends before it starts, and so runs no iteration."""
+
+
+def _declared(bounds: tuple[Any, ...], named: Mapping[str, Any], *, traced_once: bool = False) -> LoopRange:
+    """The range of a loop that a kernel declares: bounds by position or as `start=`, `stop=`, `step=`.
+
+    Raises:
+        NkiValidationError: The step is 0, or there is no bound.
+
+    Warns:
+        EmptyLoopWarning: It counts away from its end, as up to a number of tiles below 0.
+    """
+    values = dict(zip(_BOUNDS, bounds)) | {name: named[name] for name in _BOUNDS if name in named}
     start, stop, step = values.get("start", 0), values.get("stop"), values.get("step", 1)
-    return (0, start, step) if stop is None else (start, stop, step)
+    start, stop = (0, start) if stop is None else (start, stop)
+    if step == 0 or not values or len(bounds) > len(_BOUNDS):
+        raise NkiValidationError(
+            f"a loop takes (stop) or (start, stop[, step]) with a step that is not 0, got {bounds}",
+            tracing.where(),
+        )
+    if type(start) is type(stop) is type(step) is int and (stop - start) * step < 0:
+        warnings.warn(
+            f"{tracing.where()}: the loop from {start} to {stop} in steps of {step} runs no iteration; count "
+            "the other way, or say max(count, 0) where that is meant",
+            EmptyLoopWarning,
+            stacklevel=3,
+        )
+    return LoopRange(start, stop, step, depth=3, traced_once=traced_once)
 
 
 def affine_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that do not depend on one another: `affine_range(stop)` or `(start, stop[, step])`."""
-    return LoopRange(*_bounds(bounds, named), depth=2, traced_once=True)
+    return _declared(bounds, named, traced_once=True)
 
 
 def sequential_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that depend on earlier ones."""
-    return LoopRange(*_bounds(bounds, named), depth=2, traced_once=True)
+    return _declared(bounds, named, traced_once=True)
 
 
 def static_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that are unrolled while tracing."""
-    return LoopRange(*_bounds(bounds, named), depth=2)
+    return _declared(bounds, named)
 
 
 def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> LoopRange:
@@ -193,6 +218,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], None], step: int
         body_fun: Body; its effects persist.
         step: Positive number.
     """
+    _require_body("fori_loop", body_fun)
     for value in LoopRange(lower, upper, step, depth=2):
         body_fun(VirtualRegister(value))
 
@@ -205,12 +231,35 @@ def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], Virt
         body_fun: Body.
     """
     trace = tracing.active()
+    _require_condition(init, "the first condition")
+    _require_body("while_loop", body_fun)
     frame = sys._getframe(1)
     loop = loop_number(trace, UNNAMED, frame.f_code.co_filename, frame.f_lineno or 0)
     around, condition, count = trace.place, init, 0
-    while int(condition) != 0:
+    while condition.read() != 0:
         if trace.noting_loops:
             trace.place = tracing.LoopPlace(around, loop, count)
-        condition = body_fun(VirtualRegister(int(condition)))
+        condition = body_fun(VirtualRegister(condition.read()))
+        _require_condition(condition, "what the body returns")
         count += 1
     trace.place = around
+
+
+def _require_condition(given: Any, what: str) -> None:
+    if not isinstance(given, VirtualRegister):
+        raise NkiValidationError(
+            f"nl.while_loop goes on while a register is not 0, but {what} is {given!r}; load the condition "
+            "with nisa.register_load or nisa.scalar_load, and return it from the body",
+            tracing.where(),
+        )
+
+
+def _require_body(name: str, body: Any) -> None:
+    try:
+        inspect.signature(body).bind(0)
+    except (TypeError, ValueError) as error:
+        raise NkiValidationError(
+            f"nl.{name} calls its body with one argument, but {body!r} does not take it ({error}); give a "
+            "function of the iteration (fori_loop) or of the condition (while_loop)",
+            tracing.where(),
+        ) from None

@@ -6,10 +6,12 @@ import dis
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.errors import NkiValidationError, UninitializedReadError
+from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 
@@ -46,6 +48,26 @@ def check_written(function: Callable[..., Any], returned: Sequence[NkiTensor]) -
                 UnwrittenWarning,
                 stacklevel=2,
             )
+
+
+def check_kind(function: Callable[..., Any], value: Any) -> None:
+    """Refuse what is no tensor, of what a kernel returns outside of records of its own.
+
+    Args:
+        function: The kernel's function.
+        value: What it returned, or an element of that.
+
+    Raises:
+        NkiValidationError: It is a number, a name, an array or another thing that the device cannot return.
+    """
+    if value is None or (is_dataclass(value) and not isinstance(value, type)):
+        return
+    given = repr(value) if isinstance(value, (int, float, str, MemoryRegion)) else f"a {type(value).__name__}"
+    raise NkiValidationError(
+        f"the kernel returns {given}, but a kernel returns tensors in HBM; return one that it has written "
+        "(nl.ndarray(..., buffer=nl.shared_hbm)), and compute numbers outside",
+        returning_line(function),
+    )
 
 
 def check_lost(function: Callable[..., Any], trace: Tracer) -> None:

@@ -25,7 +25,8 @@ from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.launch_record import describe_launch
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.nki.returned import check_lost, check_written, returning_line
+from neuron_tools.nki.misuse import RAISED, explained
+from neuron_tools.nki.returned import check_kind, check_lost, check_written, returning_line
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Recording, Tracer
 from neuron_tools.nki.turns import Turns
@@ -162,8 +163,18 @@ def _start_instance(trace: Tracer, ids: tuple[int, ...]) -> None:
 
 
 def _invoke(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Call the kernel's function: the frame where call stacks end."""
-    return function(*arguments, **keywords)
+    """Call the kernel's function: the frame where call stacks end.
+
+    Raises:
+        NkiError: It breaks a rule, or calls the language in a way that Python or NumPy refuses.
+    """
+    try:
+        return function(*arguments, **keywords)
+    except RAISED as error:
+        mistake = explained(error, _invoke.__code__)
+        if mistake is None:
+            raise
+        raise mistake from error
 
 
 class _Inputs:
@@ -232,6 +243,7 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
             return type(value)(unbind(item) for item in value)
         if isinstance(value, dict):
             return {key: unbind(item) for key, item in value.items()}
+        check_kind(launch.function, value)
         return value
 
     outputs = unbind(results[0])

@@ -13,7 +13,7 @@ from typing import Any
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.errors import NkiValidationError
-from neuron_tools.nki.registers import VirtualRegister
+from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.tracer import where
 
 
@@ -45,19 +45,20 @@ class NkiScalar(VirtualRegister):
             )
         return super().read()
 
+    def __index__(self) -> int:
+        raise _unknown("compute with it (as a shape, a bound of range, an int)")
+
+    __int__ = __index__
+
     def __bool__(self) -> bool:
-        raise NkiValidationError(
-            "an NkiScalar's value is known on the device only, so Python cannot decide by it; loop with "
-            "nl.fori_loop or nl.while_loop, or select with masks",
-            where(),
-        )
+        raise _unknown("decide by it")
 
     def _with(self, other: Any, compute: Callable[[int, int], int]) -> NkiScalar:
         if isinstance(other, NkiScalar) and other.dtype is not self.dtype:
             raise NkiValidationError(
                 f"scalars of {self.dtype} and {other.dtype} do not mix; load both at the same width", where()
             )
-        return NkiScalar(compute(self.read(), int(other)), self.dtype)
+        return NkiScalar(compute(self.read(), register_value(other)), self.dtype)
 
     def _compared(self, other: Any) -> NkiScalar:
         if self.dtype is dtypes.int64:
@@ -93,13 +94,21 @@ class NkiScalar(VirtualRegister):
     def __pos__(self) -> NkiScalar:
         return NkiScalar(self.read(), self.dtype)
 
-    __floordiv__ = __mod__ = _missing
+    __truediv__ = __floordiv__ = __mod__ = _missing
     __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]  # raises, so returns nothing
     __eq__ = __ne__ = _compared  # type: ignore[assignment]  # raises, so returns nothing
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"NkiScalar({self.value}, {self.dtype})"
+
+
+def _unknown(what: str) -> NkiValidationError:
+    return NkiValidationError(
+        f"an NkiScalar's value is known on the device only, so Python cannot {what}; loop with nl.fori_loop "
+        "or nl.while_loop, select with masks, or give it as a scalar_offset",
+        where(),
+    )
 
 
 def _wrapped(value: int, dtype: DType) -> int:

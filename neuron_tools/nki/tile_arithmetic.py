@@ -25,6 +25,19 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Own, Any], Own]:
     return operate
 
 
+def _comparison(name: str) -> Callable[[Own, Any], Own]:
+    """A method that compares each element: a tile of conditions, which is no answer that Python can use."""
+
+    def compare(self: Own, other: Any) -> Own:
+        result = self._binary(name, other)
+        emit = getattr(result, "emit", None)
+        if emit is not None:
+            emit.is_condition = True
+        return result
+
+    return compare
+
+
 class TileArithmetic(View):
     """What tensors inherit their operators from."""
 
@@ -50,10 +63,10 @@ class TileArithmetic(View):
     __xor__ = _operator("bitwise_xor")
     __lshift__ = _operator("left_shift")
     __rshift__ = _operator("right_shift")
-    __lt__ = _operator("less")
-    __le__ = _operator("less_equal")
-    __gt__ = _operator("greater")
-    __ge__ = _operator("greater_equal")
+    __lt__ = _comparison("less")
+    __le__ = _comparison("less_equal")
+    __gt__ = _comparison("greater")
+    __ge__ = _comparison("greater_equal")
 
     def __eq__(self, other: object) -> Any:
         """Where elements equal a number or a tile's, in the older dialect; else whether it is the object."""
@@ -89,8 +102,11 @@ class TileArithmetic(View):
         """Whether there is a tensor, as for any object: `if weights:` asks whether they are given.
 
         Raises:
-            NkiValidationError: It has one element and is no argument of the kernel: its value is asked for.
+            NkiValidationError: It has one element and is no argument of the kernel, or comes from comparing
+                tiles just now: values are asked for.
         """
+        if getattr(self.emit, "is_condition", False):
+            raise _unknown("whether a comparison of tiles is true")
         if prod(self._shape) == 1 and not self._is_argument():
             raise _unknown("whether an element is true")
         return True
@@ -102,6 +118,9 @@ class TileArithmetic(View):
 
     def __int__(self) -> int:
         raise _unknown("a tensor as an int")
+
+    def __array__(self, *_arguments: Any, **_options: Any) -> Any:
+        raise _unknown("a tensor as an array of NumPy")
 
     def __float__(self) -> float:
         raise _unknown("a tensor as a float")
@@ -152,8 +171,8 @@ _UFUNCS = {
 
 def _unknown(what: str) -> NkiValidationError:
     return NkiValidationError(
-        f"the kernel needs {what}, but values are known on the device only; use its shape or a number, or "
-        "load it into a register (nisa.register_load)",
+        f"the kernel needs {what}, but values are known on the device only; use its shape or a number, "
+        "select elements with nl.where, or load one into a register (nisa.register_load)",
         tracing.where(),
     )
 

@@ -346,7 +346,12 @@ class Tracer(CallSites):
             self.pending = None
         region = tensor.form
         tensor.form = None
-        tensor.storage = self.new_buffer(region, tensor.dtype, tensor._shape)
+        around, asked = self.site_override, getattr(emit, "site", -1)
+        self.site_override = asked if asked >= 0 else around
+        try:
+            tensor.storage = self.new_buffer(region, tensor.dtype, tensor._shape)
+        finally:
+            self.site_override = around
         tensor.elements = tensor.storage.elements() if self.values else None
         tensor.strides = row_major(tensor._shape)
         emit(tensor)

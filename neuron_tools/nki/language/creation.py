@@ -36,7 +36,7 @@ def ndarray(
     buffer: Any = None,
     name: str = "",
     address: tuple[int, int] | None = None,
-    **_options: Any,
+    lazy_initialization: bool = False,
 ) -> NkiTensor:
     """Declare a tensor; it holds nothing yet.
 
@@ -47,6 +47,7 @@ def ndarray(
             of `nki.compiler`.
         name: Name in messages and the profile.
         address: (partition, byte) where the kernel wants it.
+        lazy_initialization: A hint to the older compiler.
 
     Raises:
         NkiValidationError: The tensor does not fit, or lies beyond the memory's end.
@@ -214,7 +215,7 @@ def rand(shape: Shape, dtype: Any = None, buffer: Any = None, name: str = "", **
     return tensor
 
 
-def random_seed(seed: Any, mask: Any = None, **_options: Any) -> None:
+def random_seed(seed: Any, mask: Any = None) -> None:
     """Seed the generator of `rand` and `dropout`: a number or a tile of one element."""
     trace = ready()
     if isinstance(seed, NkiTensor):
@@ -224,7 +225,7 @@ def random_seed(seed: Any, mask: Any = None, **_options: Any) -> None:
     stream(trace, Engine.VECTOR).seed(int(seed))
 
 
-def shared_constant(constant: Any, dtype: Any = None, **_options: Any) -> NkiTensor:
+def shared_constant(constant: Any, dtype: Any = None) -> NkiTensor:
     """A tensor in HBM holding an array that is known while tracing; equal constants are one tensor.
 
     Args:
@@ -258,9 +259,7 @@ def _read_constant(path: str | Path) -> Any:
         ) from None
 
 
-def shared_identity_matrix(
-    n: int, dtype: Any = dtypes.uint8, dst: NkiTensor | None = None, **_options: Any
-) -> NkiTensor:
+def shared_identity_matrix(n: int, dtype: Any = dtypes.uint8, dst: NkiTensor | None = None) -> NkiTensor:
     """The n x n identity in a tile in SBUF, loaded once a kernel, or in `dst`.
 
     Args:

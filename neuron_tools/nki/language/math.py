@@ -140,7 +140,7 @@ def _emit_unary(target: NkiTensor, op: Operator, x: NkiTensor) -> None:
 def _binary_function(name: str, about: str) -> Callable[..., Any]:
     op = operators.BY_NAME[name]
 
-    def function(x: Any, y: Any, dtype: Any = None, mask: Any = None, **_options: Any) -> Any:
+    def function(x: Any, y: Any, dtype: Any = None, mask: Any = None, max_free_vec_size: int = 0) -> Any:
         return binary(op, x, y, dtype, mask)
 
     return _named(function, name, f"{about}, element by element, with NumPy's broadcasting.")
@@ -149,7 +149,7 @@ def _binary_function(name: str, about: str) -> Callable[..., Any]:
 def _unary_function(name: str, about: str) -> Callable[..., Any]:
     op = operators.BY_NAME[name]
 
-    def function(x: Any, dtype: Any = None, mask: Any = None, **_options: Any) -> Any:
+    def function(x: Any, dtype: Any = None, mask: Any = None) -> Any:
         return unary(op, x, dtype, mask)
 
     return _named(function, name, f"{about}, element by element.")
@@ -230,7 +230,7 @@ logical_not = _unary_function("logical_not", "1 where x is 0")
 operators.register(copy, "copy")
 
 
-def where(condition: Any, x: Any, y: Any, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
+def where(condition: Any, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> NkiTensor:
     """x where the condition is not zero, else y.
 
     Raises:
@@ -272,7 +272,7 @@ def _select(target: NkiTensor, condition: Any, x: Any, y: Any) -> None:
     tensor_copy_predicated(target, source, predicate)
 
 
-def dropout(x: NkiTensor, rate: Any, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
+def dropout(x: NkiTensor, rate: Any, dtype: Any = None, mask: Any = None) -> NkiTensor:
     """x with elements replaced by 0, each with probability `rate`."""
     kind = as_dtype(dtype) if dtype is not None else x.dtype
     left = Restriction(x.shape, mask)
@@ -283,9 +283,7 @@ def dropout(x: NkiTensor, rate: Any, dtype: Any = None, mask: Any = None, **_opt
     return result(x.shape, kind, emit)
 
 
-def matmul(
-    x: NkiTensor, y: NkiTensor, transpose_x: bool = False, mask: Any = None, **_options: Any
-) -> NkiTensor:
+def matmul(x: NkiTensor, y: NkiTensor, transpose_x: bool = False, mask: Any = None) -> NkiTensor:
     """x @ y in PSUM (x.T @ y with `transpose_x`), fp32; x is turned on the Tensor engine first if needed.
 
     Args:

@@ -14,7 +14,7 @@ from neuron_tools.nki.isa.copies import memset, tensor_copy
 from neuron_tools.nki.isa.dma import dma_copy, dma_transpose
 from neuron_tools.nki.isa.enums import oob_mode
 from neuron_tools.nki.isa.gpsimd import nc_n_gather
-from neuron_tools.nki.isa.issue import ready, refuse
+from neuron_tools.nki.isa.issue import ready, refuse, require_tensors
 from neuron_tools.nki.isa.matmul import nc_transpose
 from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.results import Restriction, result
@@ -23,9 +23,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, write
 
 
-def load(
-    src: NkiTensor, dtype: Any = None, mask: Any = None, mode: oob_mode = oob_mode.error, **_options: Any
-) -> NkiTensor:
+def load(src: NkiTensor, dtype: Any = None, mask: Any = None, mode: oob_mode = oob_mode.error) -> NkiTensor:
     """A tile in SBUF with the elements of a tensor in HBM.
 
     Args:
@@ -37,6 +35,7 @@ def load(
     Raises:
         NkiValidationError: More partitions than there are.
     """
+    require_tensors("nl.load", src=src)
     kind = as_dtype(dtype) if dtype is not None else src.dtype
     left = Restriction(src.shape, mask)
 
@@ -46,9 +45,7 @@ def load(
     return result(src.shape, kind, emit)
 
 
-def store(
-    dst: NkiTensor, value: Any, mask: Any = None, mode: oob_mode = oob_mode.error, **_options: Any
-) -> None:
+def store(dst: NkiTensor, value: Any, mask: Any = None, mode: oob_mode = oob_mode.error) -> None:
     """Copy a tile to a tensor in HBM.
 
     Args:
@@ -61,6 +58,7 @@ def store(
         NkiValidationError: The sizes differ.
     """
     trace = ready()
+    require_tensors("nl.store", dst=dst)
     if not isinstance(value, NkiTensor):
         tile = ndarray(dst.shape, dst.dtype, MemoryRegion.sbuf)
         memset(tile, value)
@@ -79,7 +77,7 @@ def store(
     left.run(dst, lambda part: dma_copy(part, left.part(value), oob_mode=left.mode(mode)))
 
 
-def copy(x: NkiTensor, dtype: Any = None, mask: Any = None, engine: Any = None, **_options: Any) -> NkiTensor:
+def copy(x: NkiTensor, dtype: Any = None, mask: Any = None, engine: Any = None) -> NkiTensor:
     """A copy of a tile in SBUF, as `dtype`."""
     from neuron_tools.nki.isa.enums import engine as engines
 
@@ -112,7 +110,7 @@ def assign(target: NkiTensor, value: Any) -> None:
         dma_copy(target, value)
 
 
-def load_transpose2d(src: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
+def load_transpose2d(src: NkiTensor, dtype: Any = None, mask: Any = None) -> NkiTensor:
     """A tile in SBUF with a two-dimensional tensor of HBM, transposed by DMA.
 
     Raises:
@@ -134,7 +132,7 @@ def load_transpose2d(src: NkiTensor, dtype: Any = None, mask: Any = None, **_opt
     return result((columns, rows), kind, emit, left=left)
 
 
-def transpose(x: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
+def transpose(x: NkiTensor, dtype: Any = None, mask: Any = None) -> NkiTensor:
     """A tile of at most 128 x 128 transposed on the Tensor engine; the result lies in PSUM."""
     kind = as_dtype(dtype) if dtype is not None else x.dtype
     flat = x.reshape((x.shape[0], -1)) if x.ndim != 2 else x
@@ -164,9 +162,7 @@ def in_sbuf(x: NkiTensor) -> NkiTensor:
     return _in_sbuf(x)
 
 
-def broadcast_to(
-    x: NkiTensor, shape: Sequence[int], dtype: Any = None, mask: Any = None, **_options: Any
-) -> NkiTensor:
+def broadcast_to(x: NkiTensor, shape: Sequence[int], dtype: Any = None, mask: Any = None) -> NkiTensor:
     """The tile repeated along its dimensions of size 1, as a view (a copy if the type changes)."""
     view = x.broadcast_to(tuple(shape))
     return view if dtype is None or as_dtype(dtype) is x.dtype else copy(view, dtype)
@@ -189,7 +185,7 @@ def static_cast(input_data: Any, dtype: Any) -> Any:
 
 
 def gather_flattened(
-    data: NkiTensor, indices: NkiTensor, axis: int = 0, dtype: Any = None, mask: Any = None, **_options: Any
+    data: NkiTensor, indices: NkiTensor, axis: int = 0, dtype: Any = None, mask: Any = None
 ) -> NkiTensor:
     """result[p, i] = data[p, indices[p, i]], the free dimensions of `data` taken as one."""
     kind = as_dtype(dtype) if dtype is not None else data.dtype
@@ -224,7 +220,7 @@ def _add_at(part: NkiTensor, before: npt.NDArray[Any], added: npt.NDArray[np.flo
     part.flat[...] = flat.astype(part.dtype.dtype)
 
 
-def atomic_rmw(dst: NkiTensor, value: NkiTensor, op: Any, mask: Any = None, **_options: Any) -> None:
+def atomic_rmw(dst: NkiTensor, value: NkiTensor, op: Any, mask: Any = None) -> None:
     """dst = op(dst, value) in HBM, one element after another (older dialect).
 
     Raises:

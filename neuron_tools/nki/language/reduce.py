@@ -60,7 +60,6 @@ def _reduction(name: str, op: str, about: str) -> Callable[..., NkiTensor]:
         dtype: Any = None,
         keepdims: bool = False,
         mask: Any = None,
-        **_options: Any,
     ) -> NkiTensor:
         axes = _axes(x, axis)
         kind = as_dtype(dtype) if dtype is not None else (
@@ -94,9 +93,7 @@ def _count(x: NkiTensor, axes: tuple[int, ...]) -> int:
     return count
 
 
-def mean(
-    x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None, **_options: Any
-) -> NkiTensor:
+def mean(x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None) -> NkiTensor:
     """Mean over the axes."""
     axes = _axes(x, axis)
     kind = as_dtype(dtype) if dtype is not None else x.dtype
@@ -109,9 +106,7 @@ def mean(
     return result(reduced_shape(x, axes, keepdims), kind, emit, left=Restriction(x.shape, mask))
 
 
-def var(
-    x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None, **_options: Any
-) -> NkiTensor:
+def var(x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None) -> NkiTensor:
     """Variance over the free axes (divided by the count).
 
     Raises:
@@ -147,7 +142,6 @@ def _with_kept(target: NkiTensor, op: str, x: NkiTensor, kept: NkiTensor) -> Non
 
 def softmax(
     x: NkiTensor, axis: Axis = -1, dtype: Any = None, compute_dtype: Any = None, mask: Any = None,
-    **_options: Any,
 ) -> NkiTensor:  # fmt: skip
     """exp(x - max) / sum(exp(x - max)) over the free axes."""
     axes = _axes(x, axis)
@@ -183,7 +177,6 @@ def rms_norm(
     dtype: Any = None,
     compute_dtype: Any = None,
     mask: Any = None,
-    **_options: Any,
 ) -> NkiTensor:
     """x / sqrt(sum(x * x) / n + epsilon) * w over the axes."""
     axes = _axes(x, axis)
@@ -206,7 +199,12 @@ def rms_norm(
 
 
 def loop_reduce(
-    x: NkiTensor, op: Any, loop_indices: Sequence[int], dtype: Any = None, mask: Any = None, **_options: Any
+    x: NkiTensor,
+    op: Any,
+    loop_indices: Sequence[int],
+    dtype: Any = None,
+    mask: Any = None,
+    name: str = "",
 ) -> NkiTensor:
     """Reduction of a tile over the iterations of loops around it (older dialect).
 
@@ -238,9 +236,7 @@ def _loops_apart(
     return kept, tuple(int(at) for at in trace.open_loops if id(at) in gone)
 
 
-def all_reduce(
-    x: NkiTensor, op: Any, program_axes: Any, dtype: Any = None, mask: Any = None, **_options: Any
-) -> NkiTensor:
+def all_reduce(x: NkiTensor, op: Any, program_axes: Any, dtype: Any = None, mask: Any = None) -> NkiTensor:
     """Reduction of a tile over the instances of a launch grid (older dialect).
 
     Raises:

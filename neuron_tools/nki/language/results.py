@@ -25,14 +25,16 @@ class Emission:
 
     Attributes:
         accumulates: Whether `target += result` can add in place (matmuls in PSUM).
+        is_condition: Whether it compares tiles.
     """
 
-    __slots__ = ("accumulates", "function", "site", "trace")
+    __slots__ = ("accumulates", "function", "is_condition", "site", "trace")
 
     def __init__(self, trace: Tracer, function: Callable[..., object], accumulates: bool = False) -> None:
         self.trace = trace
         self.function = function
         self.accumulates = accumulates
+        self.is_condition = False
         self.site = trace.site() if trace.recording else -1
 
     def __call__(self, target: NkiTensor, **options: Any) -> None:

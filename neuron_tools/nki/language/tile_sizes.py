@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import MissingApiError
 from neuron_tools.nki.target import default_core
 
 
@@ -21,6 +22,12 @@ def _limit(meaning: str, of_core: Callable[[NeuronCore], int]) -> property:
 
 class TileSize:
     """Limits of tiles, of the running kernel's NeuronCore."""
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        known = [limit for limit in dir(type(self)) if not limit.startswith("_")]
+        raise MissingApiError(f"nl.tile_size has no {name!r}; it has {', '.join(known)}", tracing.where())
 
     pmax = _limit("Partitions.", lambda core: core.sbuf_partitions)
     psum_fmax = _limit(

@@ -25,7 +25,6 @@ def tensor_copy_predicated(
     reverse_pred: bool = False,
     mask: Any = None,
     dtype: Any = None,
-    **_options: Any,
 ) -> None:
     """dst = src where the predicate is not zero; it may be repeated over inner dimensions of dst."""
     chosen = _over(predicate, dst)
@@ -57,7 +56,6 @@ def dma_copy(
     dst_rmw_op: Any = None,
     oob_mode: bounds = bounds.error,
     dge_mode: dge_modes = dge_modes.unknown,
-    **_options: Any,
 ) -> None:
     """dst = src between HBM and SBUF."""
     tile_written(
@@ -75,10 +73,14 @@ def dma_transpose(
     axes: Sequence[int] | None = None,
     mask: Any = None,
     dtype: Any = None,
-    **_options: Any,
+    dge_mode: dge_modes = dge_modes.unknown,
 ) -> NkiTensor:
     """src with its first and last dimensions swapped, by DMA."""
     orders = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
     order = tuple(axes) if axes is not None else orders[src.ndim]
     shape = tuple(src.shape[axis] for axis in order)
-    return result(shape, result_type(dtype, src.dtype), lambda target: isa.dma_transpose(target, src, order))
+    return result(
+        shape,
+        result_type(dtype, src.dtype),
+        lambda target: isa.dma_transpose(target, src, order, dge_mode=dge_mode),
+    )

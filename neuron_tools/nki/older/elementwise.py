@@ -31,7 +31,6 @@ def tensor_tensor(
     dtype: Any = None,
     mask: Any = None,
     engine: engines = engines.unknown,
-    **_options: Any,
 ) -> NkiTensor:
     """data1 op data2."""
     kind = result_type(dtype, promote(data1.dtype, data2.dtype))
@@ -57,7 +56,6 @@ def memset(
     *,
     mask: Any = None,
     engine: engines = engines.unknown,
-    **_options: Any,
 ) -> NkiTensor:
     """A tile filled with a constant."""
     extents = tuple(int(extent) for extent in shape)

@@ -20,7 +20,6 @@ def tensor_reduce(
     dtype: Any = None,
     negate: bool = False,
     keepdims: bool = False,
-    **_options: Any,
 ) -> NkiTensor:
     """Reduction over axes; free ones on the Vector engine, the partitions on GpSimd."""
     from neuron_tools.nki.language.reduce import keeps_dimensions, reduce_into, reduced_shape
@@ -35,9 +34,7 @@ def tensor_reduce(
     return result(reduced_shape(data, axes, kept), result_type(dtype, data.dtype), emit, left=left)
 
 
-def tensor_partition_reduce(
-    op: Any, data: NkiTensor, *, mask: Any = None, dtype: Any = None, **_options: Any
-) -> NkiTensor:
+def tensor_partition_reduce(op: Any, data: NkiTensor, *, mask: Any = None, dtype: Any = None) -> NkiTensor:
     """Reduction over the partitions."""
     shape = (1, *data.shape[1:])
     left = Restriction(data.shape, mask)

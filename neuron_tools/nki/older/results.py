@@ -85,7 +85,7 @@ def returned(
         defaults: Default values that differ in the older dialect.
 
     Returns:
-        The function, with `mask` and `dtype` besides; it ignores other options.
+        The function, with `mask` and `dtype` besides.
     """
     first, *others = like
     kind = "default"
@@ -125,9 +125,9 @@ def _spelled(
     name, kept = instruction.__name__, _shared(instruction)
     values = {p.name: defaults.get(p.name, p.default) for p in kept if p.default is not p.empty}
     arguments = [f"{p.name}=values[{p.name!r}]" if p.name in values else p.name for p in kept]
-    keywords = [*(() if head else ("*",)), "mask=None", "dtype=None", "**_options"]
+    keywords = [*(() if head else ("*",)), "mask=None", "dtype=None"]
     text = f"def {name}({head}{', '.join([*arguments, *keywords])}):\n    return {body}\n"
-    space = {**_NAMES, **names, "instruction": instruction, "values": values}
+    space = {"__name__": __name__, **_NAMES, **names, "instruction": instruction, "values": values}
     exec(compile(text, f"<{name}>", "exec"), space)
     made: Callable[..., Any] = space[name]
     made.__doc__, made.__module__ = instruction.__doc__, __name__

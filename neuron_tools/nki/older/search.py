@@ -18,7 +18,6 @@ def local_gather(
     num_valid_indices: int | None = None,
     *,
     mask: Any = None,
-    **_options: Any,
 ) -> NkiTensor:
     """Gather along the free dimension, each group of 16 partitions by its own indices."""
     partitions = src_buffer.shape[0]
@@ -45,7 +44,6 @@ def nc_match_replace8(
     dst_idx: NkiTensor | None = None,
     mask: Any = None,
     dtype: Any = None,
-    **_options: Any,
 ) -> NkiTensor:
     """data with the first occurrence of each of 8 values replaced."""
     return tile_result(
@@ -63,7 +61,6 @@ def nc_stream_shuffle(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_options: Any,
 ) -> None:
     """Movement between the partitions of each quadrant of 32."""
     tile_written(dst, mask, lambda part, left: isa.nc_stream_shuffle(part, left.part(src), shuffle_mask))

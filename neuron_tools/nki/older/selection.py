@@ -20,7 +20,7 @@ from neuron_tools.nki.older.results import in_place, result_type, returned, tile
 from neuron_tools.nki.tensor import NkiTensor
 
 
-def iota(expr: Any, dtype: Any, *, mask: Any = None, **_options: Any) -> NkiTensor:
+def iota(expr: Any, dtype: Any, *, mask: Any = None) -> NkiTensor:
     """The values of an index expression, one per element."""
     index = expr if isinstance(expr, Index) else Index((1, 1), (0, 0), int(expr))
     if index.ndim < 2:
@@ -51,7 +51,6 @@ def affine_select(
     *,
     mask: Any = None,
     dtype: Any = None,
-    **_options: Any,
 ) -> NkiTensor:
     """Elements where an index condition holds, a constant elsewhere."""
     shape = on_true_tile.shape
@@ -112,7 +111,7 @@ range_select = returned(isa.range_select, "on_true_tile", reduce_cmd=commands.id
 select_reduce = in_place(isa.select_reduce)
 
 
-def sequence_bounds(*, segment_ids: NkiTensor, dtype: Any = None, **_options: Any) -> NkiTensor:
+def sequence_bounds(*, segment_ids: NkiTensor, dtype: Any = None) -> NkiTensor:
     """Start and end of the segment of each element."""
     shape = (1, 2, segment_ids.size)
     return result(

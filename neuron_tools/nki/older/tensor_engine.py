@@ -26,12 +26,12 @@ def nc_matmul(
     tile_position: tuple[int, ...] = (),
     tile_size: tuple[int, ...] = (),
     mask: Any = None,
-    **options: Any,
+    perf_mode: Any = None,
 ) -> NkiTensor:
     """stationary.T @ moving in PSUM; `psum += nc_matmul(...)` accumulates."""
     ready()
-    perf_mode = _perf_mode(options.get("perf_mode"))
-    halves = 2 if perf_mode is not isa.matmul_perf_mode.none else 1
+    chosen = _perf_mode(perf_mode)
+    halves = 2 if chosen is not isa.matmul_perf_mode.none else 1
     shape = (
         stationary.size // stationary.shape[0] // halves,
         moving.size // moving.shape[0] // halves,
@@ -39,7 +39,7 @@ def nc_matmul(
     return matmul_result(
         stationary, moving, shape, mask, is_stationary_onezero=is_stationary_onezero,
         is_moving_onezero=is_moving_onezero, is_transpose=is_transpose, tile_position=tile_position,
-        tile_size=tile_size, perf_mode=perf_mode,
+        tile_size=tile_size, perf_mode=chosen,
     )  # fmt: skip
 
 
@@ -57,7 +57,6 @@ def nc_transpose(
     mask: Any = None,
     dtype: Any = None,
     engine: engines = engines.unknown,
-    **_options: Any,
 ) -> NkiTensor:
     """data.T: in PSUM from the Tensor engine, in SBUF from the Vector engine (at most 32 x 32)."""
     rows, columns = data.shape[0], data.size // data.shape[0]

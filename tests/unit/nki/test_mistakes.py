@@ -8,16 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuron_tools.compat.neuronxcc.nki import isa as older_isa, language as older_nl
 from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.nki import isa, language
 from neuron_tools.nki.capacity import SpillWarning
 from neuron_tools.nki.core_race import RaceWarning
 from neuron_tools.nki.errors import NkiError, TracingError, UninitializedReadError
+from neuron_tools.nki.index import MaskTruthWarning
 from neuron_tools.nki.kernel import Kernel, jit
+from neuron_tools.nki.loops import EmptyLoopWarning
 from neuron_tools.nki.older.language import par_dim
 from neuron_tools.nki.returned import UnwrittenWarning
 
 Body = Callable[[Any], Any]
+untyped_nl: Any = nl
+untyped_nisa: Any = nisa
+untyped_older_nl: Any = older_nl
+untyped_older_isa: Any = older_isa
+"""The language where calls are wrong in a way that a type checker would find."""
 
 
 def tile(*shape: int, dtype: Any = nl.float32, buffer: Any = nl.sbuf, filled: bool = True) -> Any:
@@ -47,6 +55,10 @@ def far_rows() -> Any:
     rows = tile(8, 1, dtype=nl.int32)
     nisa.memset(rows, 200)
     return rows
+
+
+def many_rows() -> Any:
+    return nl.ndarray((256, 4), nl.float32, nl.shared_hbm)
 
 
 BF16 = nl.bfloat16
@@ -271,6 +283,75 @@ MISTAKES: dict[str, tuple[str, Body]] = {
     "64-bit floats on chip": ("no float64.*take float32", lambda x: tile(8, 8, dtype=np.float64)),
     "a loop over half iterations": ("whole number, got 2.5", lambda x: list(nl.affine_range(2.5))),
     "NumPy on a tile": ("use the function of nki.language", lambda x: np.exp(tile(8, 8))),
+    "an argument by a name that is not there": (
+        r"unexpected keyword argument 'source'; it takes \(dst, src, ",
+        lambda x: untyped_nisa.tensor_copy(dst=tile(8, 8), source=tile(8, 8)),
+    ),
+    "an instruction without its dst": (
+        r"missing 1 required positional argument: 'dst'; it takes \(dst, op, data",
+        lambda x: untyped_nisa.activation(op=nl.exp, data=tile(8, 8)),
+    ),
+    "a memory by a misspelt name": (
+        "unexpected keyword argument 'bufer'; it takes .*buffer=",
+        lambda x: untyped_nl.ndarray((8, 8), nl.float32, bufer=nl.psum),
+    ),
+    "text where a number belongs": (
+        "tensor_reduce cannot take what it was given: invalid literal.*it takes",
+        lambda x: untyped_nisa.tensor_reduce(tile(8, 1), nl.add, tile(8, 8), axis="x"),
+    ),
+    "a type that is not there": (
+        "no element type 'float33'; it has .*float32",
+        lambda x: nl.ndarray((8, 8), "float33"),
+    ),
+    "the memory in the type's place": (
+        "no element type nl.psum",
+        lambda x: nl.ndarray((8, 8), nl.psum),
+    ),
+    "a limit of tiles that is not there": (
+        "nl.tile_size has no 'pmaximum'; it has .*pmax",
+        lambda x: nl.tile_size.pmaximum,
+    ),
+    "a comparison of tiles as a condition": (
+        "a comparison of tiles is true.*nl.where",
+        lambda x: 1 if tile(8, 8) > 0 else 0,
+    ),
+    "Python's max of a tile": ("nl.where", lambda x: max(tile(8, 8), 0)),
+    "a tile as an array of NumPy": ("known on the device only", lambda x: np.asarray(tile(8, 8))),
+    "loading an array of NumPy": (
+        "nl.load takes a tensor as src, but got an array of NumPy",
+        lambda x: untyped_nl.load(np.ones((8, 8), np.float32)),
+    ),
+    "loading more rows than there are partitions": (
+        "needs 256 partitions",
+        lambda x: untyped_nl.load(many_rows()),
+    ),
+    "a loop without bounds": (r"a loop takes \(stop\)", lambda x: nl.affine_range()),
+    "a loop that stands still": ("a step that is not 0", lambda x: nl.affine_range(0, 8, 0)),
+    "a loop's body without its argument": (
+        "calls its body with one argument",
+        lambda x: untyped_nl.fori_loop(0, 4, lambda: None),
+    ),
+    "a loop's body that is none": (
+        "calls its body with one argument",
+        lambda x: untyped_nl.fori_loop(0, 4, None),
+    ),
+    "a while loop over a Python condition": (
+        "the first condition is True; load the condition",
+        lambda x: untyped_nl.while_loop(True, lambda r: r),
+    ),
+    "a while loop whose body forgets the condition": (
+        "what the body returns is None",
+        lambda x: untyped_nl.while_loop(nisa.register_alloc(1), lambda r: None),
+    ),
+    "a scalar of the device as a shape": (
+        "an NkiScalar's value is known on the device only.*fori_loop",
+        lambda x: nl.ndarray((nisa.NkiScalar(8), 8)),
+    ),
+    "Python's range of a scalar of the device": (
+        "bound of range.*fori_loop",
+        lambda x: list(range(nisa.NkiScalar(8))),
+    ),
+    "dividing a scalar of the device": (r"knows \+, - and \* only", lambda x: nisa.NkiScalar(8) / 2),
     "an index out of bounds in a gather": (
         "out of bounds; use oob_mode",
         lambda x: nisa.dma_copy(tile(8, 64), x.vector_select(0, far_rows())),
@@ -299,6 +380,110 @@ def test_returning_a_tile_names_the_return() -> None:
     with pytest.raises(NkiError, match="returns a tile in sbuf; copy it") as caught:
         jit(kernel)(np.ones((128, 64), np.float32))
     assert caught.value.where.endswith("in kernel")
+
+
+OLDER: dict[str, tuple[str, Body]] = {
+    "a mask by a misspelt name": (
+        r"load\(\) got an unexpected keyword argument 'masks'; it takes .*mask=",
+        lambda x: untyped_older_nl.load(x, masks=untyped_older_nl.arange(128)[:, None] < 3),
+    ),
+    "a tile where the operator belongs": (
+        r"activation cannot take what it was given.*it takes \(op, data",
+        lambda x: untyped_older_isa.activation(untyped_older_nl.load(x), untyped_older_nl.exp),
+    ),
+    "an operator's option that is not there": (
+        "unexpected keyword argument 'out'; it takes .*dtype",
+        lambda x: untyped_older_nl.add(untyped_older_nl.load(x), 1.0, out=x),
+    ),
+    "turning a tile onto too many partitions": (
+        "needs 256 partitions",
+        lambda x: untyped_older_nl.transpose(untyped_older_nl.zeros((128, 256), dtype=nl.float32)),
+    ),
+    "storing nothing": (
+        "missing 1 required positional argument: 'value'",
+        lambda x: untyped_older_nl.store(x),
+    ),
+}
+"""In the older dialect."""
+
+
+def rows_below(count: int) -> Any:
+    return older_nl.arange(128)[:, None] < count
+
+
+@pytest.mark.parametrize("mistake", sorted(OLDER))
+def test_mistake_in_the_older_dialect_is_refused_at_its_line(mistake: str) -> None:
+    match, body = OLDER[mistake]
+
+    def kernel(x: Any) -> Any:
+        body(x)
+        return x
+
+    with pytest.raises(NkiError, match=match) as caught:
+        Kernel(kernel, older_dialect=True)(np.ones((128, 64), np.float32))
+    assert __file__ in caught.value.where
+
+
+def test_two_masks_joined_with_and_are_told() -> None:
+    def kernel(x: Any) -> Any:
+        older_nl.load(x, mask=rows_below(3) and older_nl.arange(64)[None, :] < 3)
+        return x
+
+    with pytest.warns(MaskTruthWarning, match=r"kernel: .*only b is left; join masks with &"):
+        Kernel(kernel, older_dialect=True)(np.ones((128, 64), np.float32))
+
+
+RETURNED: dict[str, Any] = {
+    "a number": 5, "a memory": nl.hbm, "a name": "sbuf", "an array": np.ones(2), "a set": {1},
+    "a type": nl.bfloat16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", sorted(RETURNED))
+def test_returning_what_is_no_tensor_names_the_return(what: str) -> None:
+    def kernel(x: Any) -> Any:
+        return x, RETURNED[what]
+
+    with pytest.raises(NkiError, match="a kernel returns tensors in HBM; return one") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert caught.value.where.endswith("in kernel")
+
+
+def test_nothing_beside_a_tensor_may_be_returned() -> None:
+    def kernel(x: Any) -> Any:
+        return x, None
+
+    assert jit(kernel)(np.ones((128, 64), np.float32))[1] is None
+
+
+def test_a_loop_that_ends_before_it_starts_is_told() -> None:
+    def kernel(x: Any) -> Any:
+        assert list(nl.affine_range(0)) == []
+        for _ in nl.affine_range(-3):
+            pass
+        return x
+
+    with pytest.warns(EmptyLoopWarning, match=r"kernel: the loop from 0 to -3 .* runs no iteration"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_errors_of_the_kernels_own_python_stay_as_they_are() -> None:
+    def kernel(x: Any) -> Any:
+        return x.shape[7]
+
+    with pytest.raises(IndexError) as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert not isinstance(caught.value, NkiError)
+
+
+def test_the_error_of_a_body_that_a_loop_calls_stays_as_it_is() -> None:
+    def kernel(x: Any) -> Any:
+        nl.fori_loop(0, 4, lambda i: int("x"))
+        return x
+
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert not isinstance(caught.value, NkiError)
 
 
 def copied(x: Any, rows: int) -> Any:
