@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuron_tools.nki.errors import UninitializedReadError
+from neuron_tools.nki.errors import NkiValidationError, UninitializedReadError
 from neuron_tools.nki.tracer import active, where
 
 
@@ -93,6 +93,8 @@ def register_value(value: Any) -> int:
         return value
     if isinstance(value, VirtualRegister):
         return value.read()
+    if isinstance(value, (float, str)):
+        raise NkiValidationError(f"an index must be a whole number, got {value!r}; divide with //", where())
     if hasattr(value, "array"):
         active().needs_values()
         return int(value.array.reshape(-1)[0])

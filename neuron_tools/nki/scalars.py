@@ -46,6 +46,7 @@ class NkiScalar(VirtualRegister):
         return super().read()
 
     def __index__(self) -> int:
+        self.read()  # a comparison says that nothing can use it
         raise _unknown("compute with it (as a shape, a bound of range, an int)")
 
     __int__ = __index__

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.buffer import Box, Buffer
 from neuron_tools.nki.dtypes import DType
-from neuron_tools.nki.errors import OutOfBoundsError
+from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Rectangle
 from neuron_tools.nki.layout import Shape, row_major
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -208,6 +208,11 @@ class TensorBase(TileArithmetic):
             if known is not None:
                 self.region, self.form = known
                 return
+        if any(type(extent) is float for extent in (self.offset, *self._shape)):
+            raise NkiValidationError(
+                f"an index must be a whole number, but a slice gives the shape {self._shape}; divide with //",
+                tracing.where(),
+            )
         first, last, low, high = self.box()
         if (first < 0 or last > storage.lines) and self.size:
             raise self._beyond()

@@ -105,10 +105,10 @@ class TileArithmetic(View):
             NkiValidationError: It has one element and is no argument of the kernel, or comes from comparing
                 tiles just now: values are asked for.
         """
-        if getattr(self.emit, "is_condition", False):
-            raise _unknown("whether a comparison of tiles is true")
         if prod(self._shape) == 1 and not self._is_argument():
             raise _unknown("whether an element is true")
+        if getattr(self.emit, "is_condition", False):
+            raise _unknown("whether a comparison of tiles is true")
         return True
 
     def _is_argument(self) -> bool:

@@ -111,6 +111,20 @@ def _constant(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float, np.number)) else None
 
 
+def _check_constant(call: Call) -> None:
+    """Refuse a number whose bits the integers of a tile do not have; NumPy would keep its last ones."""
+    dtype, value = call.form("dst").dtype, call.given["constant"]
+    if value is None or not dtype.is_integer:
+        return
+    bits = 8 * dtype.itemsize
+    highest = 2 ** (bits - 1) if str(dtype).startswith("int") else 2**bits
+    if value != np.floor(value) or not -(2 ** (bits - 1)) <= value < highest:
+        raise refuse(
+            f"memset of {value:g} into {dtype}, which holds whole numbers below {highest}; give such a "
+            "number, or a tile of another type"
+        )
+
+
 def _filling(call: Call) -> Kind:
     left_open = call.given["engine"].chosen is None and call.form("dst").memory is Memory.SBUF
     return call.kind(engines=(Engine.GPSIMD,) if left_open else (), constant=call.given["constant"])
@@ -118,7 +132,8 @@ def _filling(call: Call) -> Kind:
 
 @instruction(Instruction(
     "memset", Opcode.MEMSET, (Engine.VECTOR, Engine.GPSIMD), (Operand("dst", written=True),),
-    key=("engine", "constant"), derived=(Derived("constant", ("value",), _constant),), build=_filling,
+    key=("engine", "constant"), derived=(Derived("constant", ("value",), _constant),),
+    rule=_check_constant, build=_filling,
 ))  # fmt: skip
 def memset(dst: NkiTensor, value: Any, engine: engines = engines.unknown, name: str | None = None) -> None:
     """Fill a tile with a constant.

@@ -13,7 +13,7 @@ from neuron_tools.nki.errors import OutOfBoundsError
 from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import as_member, dge_mode as modes, engine as engines, oob_mode as bounds
 from neuron_tools.nki.isa.instruction import NkiInstruction
-from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
+from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse, require_tensors
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import BY_DMA, Call, Derived, Instruction, Operand
 from neuron_tools.nki.operators import Operator, find_operator
@@ -36,10 +36,22 @@ def _copied(call: Call) -> Kind:
     ))  # fmt: skip
 
 
+def _check_copy(call: Call) -> None:
+    """Refuse an engine that makes no descriptors, and priorities that there are not."""
+    engine, priority = call.given["engine"], call.given["priority"]
+    if engine not in (engines.unknown, engines.sync, engines.scalar, engines.gpsimd, engines.dma):
+        raise refuse(
+            f"dma_copy takes the engine that starts it (sync, scalar or gpsimd), got {engine.name}; the data "
+            "moves through the DMA engines all the same"
+        )
+    if priority is not None and priority not in range(4):
+        raise refuse(f"dma_copy takes a priority from 0 (highest) to 3, got {priority}")
+
+
 @instruction(Instruction(
     "dma_copy", None, (),
     (Operand("dst", BY_DMA, written=True, gathered=True), Operand("src", BY_DMA, gathered=True)),
-    key=("dge_mode", "engine"), older_in_psum=True, build=_copied,
+    key=("dge_mode", "engine", "oob_mode", "priority"), older_in_psum=True, rule=_check_copy, build=_copied,
 ))  # fmt: skip
 def dma_copy(
     dst: NkiTensor,
@@ -174,6 +186,8 @@ def copy_transfer(
     )
 
 
+_SUMS = ("add", "maximum", "minimum")
+"""What `dma_compute` can do with its sources."""
 _AXES = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
 
@@ -181,10 +195,25 @@ def _order(axes: Sequence[int] | None, src: NkiTensor) -> tuple[int, ...]:
     return tuple(axes) if axes is not None else _AXES.get(src.ndim, ())
 
 
+def _check_turned(call: Call, turned: tuple[int, ...]) -> None:
+    """Refuse a tile on chip whose partitions are not those of the transposed tensor."""
+    dst = call.form("dst")
+    if dst.memory is not Memory.HBM and not call.given["src_gathered"] and dst.partitions != turned[0]:
+        raise refuse(
+            f"dma_transpose of shape {call.form('src').shape} gives {turned}, but dst has shape {dst.shape}"
+        )
+
+
 def _turned(call: Call) -> Kind:
     src, given = call.form("src"), call.given
     if len(given["axes"]) != len(src.shape):
         raise refuse(f"dma_transpose turns tensors of 2 to 4 dimensions, got shape {src.shape}")
+    if given["axes"] != _AXES[len(src.shape)]:
+        raise refuse(
+            f"dma_transpose of shape {src.shape} swaps its first and last dimensions, axes "
+            f"{_AXES[len(src.shape)]}, got {given['axes']}; leave axes out"
+        )
+    _check_turned(call, tuple(src.shape[axis] for axis in given["axes"]))
     return Kind("dma_transpose", transfer=copy_transfer(
         call.trace, "dma_transpose", call.form("dst"), src, given["dge_mode"], engines.unknown,
         given["src_gathered"], transpose=True,
@@ -193,8 +222,8 @@ def _turned(call: Call) -> Kind:
 
 @instruction(Instruction(
     "dma_transpose", None, (), (Operand("dst", BY_DMA, written=True), Operand("src", BY_DMA, gathered=True)),
-    key=("dge_mode", "axes"), derived=(Derived("axes", ("axes", "src"), _order),), older_in_psum=True,
-    build=_turned,
+    key=("dge_mode", "oob_mode", "axes"), derived=(Derived("axes", ("axes", "src"), _order),),
+    older_in_psum=True, build=_turned,
 ))  # fmt: skip
 def dma_transpose(
     dst: NkiTensor,
@@ -249,10 +278,18 @@ def dma_compute(
         NkiValidationError: A rule is broken.
     """
     trace = ready()
-    if not srcs or len(srcs) > 16:
-        raise refuse(f"dma_compute takes 1 to 16 sources, got {len(srcs)}")
+    sources = srcs if isinstance(srcs, (list, tuple)) else ()
+    if not 0 < len(sources) <= 16:
+        raise refuse(f"dma_compute takes a list of 1 to 16 sources, got {srcs!r}")
+    if scales is not None and len(scales) != len(srcs):
+        raise refuse(f"dma_compute takes a scale for each source, got {len(scales)} for {len(srcs)}")
+    if find_operator(reduce_op).name not in _SUMS:
+        raise refuse(f"dma_compute adds, but reduce_op is {find_operator(reduce_op).name}; use nl.add")
+    require_tensors("dma_compute", dst=dst, **{f"srcs[{at}]": view for at, view in enumerate(srcs)})
     for view in (dst, *srcs):
-        form_of(view)
+        form = form_of(view)
+        if form is not None and form.memory is Memory.PSUM:
+            raise refuse("dma_compute reaches HBM and SBUF, not PSUM; copy the tile first (nisa.tensor_copy)")
     factors = [1.0] * len(srcs) if scales is None else [float(scale) for scale in scales]
     indirect = any(view.gather is not None for view in (dst, *srcs))
     for source in srcs:

@@ -43,6 +43,11 @@ def _check_binary(call: Call) -> None:
             f"tensor_tensor takes an operator of two operands, got {op.name}; call nisa.activation or "
             "nisa.tensor_scalar for one"
         )
+    if op.name == "power" and call.given["engine"].chosen not in (None, Engine.GPSIMD):
+        raise refuse(
+            f"tensor_tensor computes power on GpSimd, not on {call.given['engine'].chosen.title}; leave the "
+            "engine out"
+        )
 
 
 @instruction(Instruction(

@@ -14,6 +14,8 @@ from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.issue import (
     refuse,
+    require_operators,
+    require_types,
 )
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import SBUF, Call, Derived, Instruction, Operand
@@ -87,11 +89,16 @@ def iota(
     write(dst, affine_values(pattern, dst.form.partitions, offset, channel_multiplier))
 
 
+def _check_selection(call: Call) -> None:
+    _check_pattern(call)
+    require_operators("affine_select", "comparison", cmp_op=call.given["cmp_op"])
+
+
 @instruction(Instruction(
     "affine_select", Opcode.AFFINE_SELECT, (Engine.GPSIMD,),
     (Operand("dst", SBUF, written=True), Operand("on_true_tile", SBUF, optional=True)),
     same_size=(("dst", "on_true_tile"),), key=("pattern", "cmp_op"), derived=_PATTERN, older_in_psum=True,
-    rule=_check_pattern,
+    rule=_check_selection,
 ))  # fmt: skip
 def affine_select(
     dst: NkiTensor,
@@ -131,6 +138,7 @@ def _check_gather(call: Call) -> None:
             f"local_gather needs the same multiple of {CORES_PARTITIONS} partitions in src_buffer and "
             f"index, got shapes {source.shape} and {index.shape}"
         )
+    require_types("local_gather", ("uint16",), index=index)
     if width not in (1, 2, 4, 8, 16, 32):
         raise refuse(f"local_gather takes 1, 2, 4, 8, 16 or 32 elements per index, got {width}")
 

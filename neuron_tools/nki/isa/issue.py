@@ -13,7 +13,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
-from neuron_tools.nki.operators import Operator
+from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.view_form import ViewForm
@@ -151,6 +151,41 @@ def require_column(name: str, operand: str, form: ViewForm | None, partitions: i
         raise refuse(
             f"{name}: {operand} must be a number or a tile of shape ({partitions}, 1), got {form.shape}"
         )
+
+
+def require_operators(name: str, kind: str, **given: Any) -> None:
+    """Refuse operators that an argument cannot take.
+
+    Args:
+        name: The instruction.
+        kind: "comparison", or "function of two numbers".
+        given: The operators by argument; None where there is none.
+
+    Raises:
+        NkiValidationError: Names the argument.
+    """
+    for argument, spelled in given.items():
+        if spelled is None:
+            continue
+        op = find_operator(spelled)
+        fits = op.comparison if kind == "comparison" else op.arity == 2 and not op.bitwise
+        if not fits:
+            remedy = "nl.greater_equal or another" if kind == "comparison" else "nl.add or another"
+            raise refuse(f"{name}: {argument} must be a {kind}, got {op.name}; give {remedy}")
+
+
+def require_types(name: str, types: tuple[str, ...], **forms: ViewForm | None) -> None:
+    """Refuse operands of other element types.
+
+    Raises:
+        NkiValidationError: Names the operand and what to do.
+    """
+    for operand, form in forms.items():
+        if form is not None and str(form.dtype) not in types:
+            raise refuse(
+                f"{name} takes {operand} as {' or '.join(types)}, got {form.dtype}; convert it first "
+                "(nisa.tensor_copy into a tile of that type)"
+            )
 
 
 def require_integers(name: str, op: Operator, *forms: ViewForm) -> None:

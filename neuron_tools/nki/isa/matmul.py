@@ -9,6 +9,7 @@ import numpy as np
 from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import dtypes
+from neuron_tools.nki.errors import UninitializedReadError
 from neuron_tools.nki.isa.enums import as_member, engine as engines, matmul_perf_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -21,6 +22,7 @@ from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.microscaling import dequantized
 from neuron_tools.nki.placement import PSUM_BANK_BYTES
 from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import active, where
 from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -58,7 +60,25 @@ def _check_bank(call: Call) -> None:
 
 
 _CROSSES_BANKS = Derived("crosses_banks", ("dst",), _crosses_banks)
-_ACCUMULATE = Derived("accumulate", ("dst",), _was_written, only_none=True)
+
+
+def _adds(dst: NkiTensor, accumulate: bool | None) -> bool:
+    """Whether a matmul adds to its result: as the kernel says, else if something was written there.
+
+    Raises:
+        UninitializedReadError: It is to add to what nothing has written.
+    """
+    written = _was_written(dst)
+    if accumulate and not written and not active().is_guessing:
+        raise UninitializedReadError(
+            f"nc_matmul is to accumulate into a view of shape {dst.shape}, but nothing has been written "
+            "there; begin with accumulate=False, or leave accumulate out",
+            where(),
+        )
+    return written if accumulate is None else bool(accumulate)
+
+
+_ACCUMULATE = Derived("accumulate", ("dst", "accumulate"), _adds)
 
 
 def _matmul(call: Call) -> Kind:
@@ -74,6 +94,7 @@ def _matmul(call: Call) -> Kind:
     _check_matmul(call, columns, elements)
     if not is_transpose:
         _check_types(dst, stationary, moving)
+    _check_tiling(call, columns)
     flags = Flag.ACCUMULATE if given["accumulate"] else Flag.NONE
     if is_transpose:
         flags |= Flag.TRANSPOSE
@@ -153,6 +174,30 @@ def _check_matmul(call: Call, columns: int, elements: int) -> None:
             f"nc_matmul takes fp32 only with fp32: stationary is {stationary.dtype}, moving {moving.dtype}"
         )
     _check_bank(call)
+
+
+def _check_tiling(call: Call, columns: int) -> None:
+    """Refuse parts of the array that are none ("Tiling mode" of nki.isa.nc_matmul)."""
+    size, position = tuple(call.given["tile_size"] or ()), tuple(call.given["tile_position"] or ())
+    if not size and not position:
+        return
+    if len(size) != 2 or len(position) != 2:
+        raise refuse(
+            f"nc_matmul takes tile_size (rows, columns) and tile_position (row, column) together, got {size} "
+            f"and {position}; give both, or neither"
+        )
+    extents = (32, 64, 128) if call.trace.core.generation >= 3 else (64, 128)
+    if any(extent not in extents or at % extent or not 0 <= at < 128 for extent, at in zip(size, position)):
+        raise refuse(
+            f"nc_matmul takes parts of the array of {', '.join(map(str, extents))} rows and columns that "
+            f"begin at multiples of their size, got tile_size {size} at tile_position {position}"
+        )
+    rows = call.form("stationary").partitions
+    if rows > size[0] or columns > size[1]:
+        raise refuse(
+            f"the stationary operand of nc_matmul has {rows} rows and {columns} columns, but tile_size is "
+            f"{size}; choose a larger part of the array"
+        )
 
 
 def _check_types(dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
@@ -260,6 +305,11 @@ def _transpose(call: Call) -> Kind:
             f"nc_transpose of shape {data.shape} gives ({data.elements}, {data.partitions}), but dst has "
             f"shape {dst.shape}"
         )
+    if dst.dtype is not data.dtype and not call.trace.older_dialect:
+        raise refuse(
+            f"nc_transpose moves elements as they are, but data is {data.dtype} and dst {dst.dtype}; declare "
+            f"dst as {data.dtype}, and convert it with nisa.tensor_copy"
+        )
     if call.engine is Engine.VECTOR:
         small = data.partitions <= _VECTOR_TRANSPOSE and data.elements <= _VECTOR_TRANSPOSE
         if not small and call.given["engine"] is engines.vector:
@@ -300,7 +350,7 @@ def nc_transpose(
     """dst = data.T between partitions and free dimensions.
 
     Args:
-        dst: (F, P), in PSUM for the Tensor engine; same type as `data` (PSUM may be fp32).
+        dst: (F, P), in PSUM for the Tensor engine; same type as `data`.
         data: (P, F): at most 128 x 128 on the Tensor engine, 32 x 32 on the Vector engine.
         engine: `engine.tensor` or `engine.vector`; unknown: by memory and size.
         name: The profile's name for the call.

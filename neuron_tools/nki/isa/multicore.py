@@ -27,8 +27,13 @@ def core_barrier(
         cores: Cores that take part.
         engine: The engine that waits.
         name: The profile's name for the call.
+
+    Raises:
+        NkiValidationError: Other cores are named.
     """
     trace = ready()
+    if tuple(cores) != (0, 1):
+        raise refuse(f"core_barrier lets the cores (0, 1) of a logical NeuronCore meet, got {cores}")
     form = form_of(data)
     key = (core_barrier, form, engine)
     kind = trace.kinds.get(key)

@@ -8,16 +8,29 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
-from neuron_tools.nki.isa.issue import (
-    shaped,
-)
+from neuron_tools.nki.isa.issue import refuse, require_operators, require_types, shaped
 from neuron_tools.nki.isa.prologue import instruction
-from neuron_tools.nki.isa.table import Instruction, Operand
+from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar
 from neuron_tools.nki.operators import FP32_MINIMUM, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, single, write
 from neuron_tools.records.program import Engine, Opcode
+
+
+def _check_range(call: Call) -> None:
+    """Refuse operators that compare nothing, and bounds that are not fp32."""
+    require_operators("range_select", "comparison", **call.given)
+    require_types("range_select", ("float32",), bound0=call.forms["bound0"], bound1=call.forms["bound1"])
+
+
+def _check_predicate(call: Call) -> None:
+    """Refuse a predicate of floats."""
+    if call.form("predicate").dtype.is_float:
+        raise refuse(
+            f"select_reduce takes an integer predicate, got {call.form('predicate').dtype}; compare into a "
+            "tile of uint8"
+        )
 
 
 @instruction(Instruction(
@@ -26,7 +39,7 @@ from neuron_tools.records.program import Engine, Opcode
      Operand("bound0", optional=True, streamed=False, column="dst"),
      Operand("bound1", optional=True, streamed=False, column="dst"),
      Operand("reduce_res", written=True, optional=True)),
-    same_size=(("dst", "on_true_tile"),), key=("comp_op0", "comp_op1"),
+    same_size=(("dst", "on_true_tile"),), key=("comp_op0", "comp_op1"), rule=_check_range,
 ))  # fmt: skip
 def range_select(
     dst: NkiTensor,
@@ -75,7 +88,7 @@ def range_select(
     (Operand("dst", written=True), Operand("on_true"), Operand("predicate"),
      Operand("on_false", optional=True, streamed=False),
      Operand("reduce_res", written=True, optional=True)),
-    same_size=(("dst", "on_true"), ("dst", "predicate")),
+    same_size=(("dst", "on_true"), ("dst", "predicate")), rule=_check_predicate,
 ))  # fmt: skip
 def select_reduce(
     dst: NkiTensor,

@@ -33,6 +33,12 @@ def _check_function(call: Call) -> None:
 def _check_engine(call: Call) -> None:
     """Refuse GpSimd where it is too old, or where the Scalar engine's registers are used."""
     _check_function(call)
+    reduction = call.given.get("reduce_op")
+    if reduction is not None and find_operator(reduction).name != "add":
+        raise refuse(
+            f"activation sums its results, but reduce_op is {find_operator(reduction).name}; use nl.add, or "
+            "reduce with nisa.tensor_reduce"
+        )
     if call.engine is not Engine.GPSIMD:
         return
     if call.trace.core.generation < 4:
@@ -54,7 +60,8 @@ def _function(call: Call) -> Kind:
      Operand("bias", optional=True, streamed=False, column="data"),
      Operand("scale", optional=True, streamed=False, column="data"),
      Operand("reduce_res", written=True, optional=True, column="data")),
-    same_size=(("dst", "data"),), key=("op", "engine", "reduce_cmd"), rule=_check_engine, build=_function,
+    same_size=(("dst", "data"),), key=("op", "engine", "reduce_cmd", "reduce_op"), rule=_check_engine,
+    build=_function,
 ))  # fmt: skip
 def activation(
     dst: NkiTensor,

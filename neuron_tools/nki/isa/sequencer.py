@@ -48,6 +48,10 @@ def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:
     """
     trace = ready()
     form = _form_of_one(src, "register_load reads one element, but src")
+    if form.dtype.is_float:
+        raise refuse(
+            f"register_load reads an integer, but src is {form.dtype}; convert it first (nisa.tensor_copy)"
+        )
     key = (register_load, form)
     kind = trace.kinds.get(key)
     if kind is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from neuron_tools.backend.kinds import READS, Kind, Step
 from neuron_tools.frozen import frozen
-from neuron_tools.nki.isa.enums import as_member, dge_mode, engine as engines, matmul_perf_mode
+from neuron_tools.nki.isa.enums import as_member, dge_mode, engine as engines, matmul_perf_mode, oob_mode
 from neuron_tools.nki.isa.issue import (
     compute_step,
     refuse,
@@ -35,7 +35,12 @@ ON_CHIP = (Memory.SBUF, Memory.PSUM)
 SBUF = (Memory.SBUF,)
 PSUM = (Memory.PSUM,)
 BY_DMA = (Memory.HBM, Memory.SBUF)
-_CHOICES: dict[str, type[Enum]] = {"engine": engines, "perf_mode": matmul_perf_mode, "dge_mode": dge_mode}
+_CHOICES: dict[str, type[Enum]] = {
+    "engine": engines,
+    "perf_mode": matmul_perf_mode,
+    "dge_mode": dge_mode,
+    "oob_mode": oob_mode,
+}
 """Arguments that choose a member of an enumeration, which kernels may also give by its name or number."""
 TABLE: dict[str, Instruction] = {}
 """Every instruction that has a record, by its name."""

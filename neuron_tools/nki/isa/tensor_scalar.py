@@ -11,6 +11,7 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
     open_engines,
     refuse,
+    require_operators,
     shaped,
 )
 from neuron_tools.nki.isa.prologue import instruction
@@ -49,6 +50,17 @@ def _check_operators(call: Call) -> None:
         )
 
 
+def _check_scalar(call: Call) -> None:
+    """Refuse bit patterns elsewhere than on the Vector engine, and operators that `tensor_scalar` has not."""
+    _check_operators(call)
+    engine = call.given["engine"].chosen
+    if find_operator(call.given["op0"]).bitwise and engine not in (None, Engine.VECTOR):
+        raise refuse(
+            f"tensor_scalar works on bit patterns on the Vector engine only, not on {engine.title}; leave "
+            "the engine out"
+        )
+
+
 def _open_to(call: Call) -> tuple[Engine, ...]:
     """The engines left open: what the Scalar engine can do as the scale and bias of an activation."""
     operators = [call.given[name] for name in ("op0", "op1") if call.given[name] is not None]
@@ -62,7 +74,7 @@ def _open_to(call: Call) -> tuple[Engine, ...]:
      Operand("operand0", optional=True, streamed=False, column="data"),
      Operand("operand1", optional=True, streamed=False, column="data")),
     same_size=(("dst", "data"),), operator="op0", key=("op0", "op1", "engine"),
-    rule=_check_operators, build=lambda call: call.kind(engines=_open_to(call)),
+    rule=_check_scalar, build=lambda call: call.kind(engines=_open_to(call)),
 ))  # fmt: skip
 def tensor_scalar(
     dst: NkiTensor,
@@ -129,6 +141,16 @@ def _tensor_scalar_values(
     write(dst, result)
 
 
+def _check_bits(op: Operator, operand: Any) -> None:
+    """Refuse a number that is no pattern of bits, or no number of places to shift by."""
+    shifts = op.name.endswith("shift")
+    if operand is not None and (operand != int(operand) or (shifts and operand < 0)):
+        raise refuse(
+            f"tensor_scalar with {op.name} takes a whole number{' from 0 on' * shifts}, got {operand}; "
+            "give one"
+        )
+
+
 def _bitwise_scalar(values: Array, first: tuple[Any, Any, bool], second: tuple[Any, Any, bool]) -> Array:
     for op, operand, reverse in (first, second):
         if op is None:
@@ -136,11 +158,19 @@ def _bitwise_scalar(values: Array, first: tuple[Any, Any, bool], second: tuple[A
         if isinstance(operand, NkiTensor):
             scalar: Any = exact(operand).reshape((-1,) + (1,) * (values.ndim - 1)).astype(values.dtype)
         else:
+            _check_bits(find_operator(op), operand)
             mask = (1 << (8 * values.dtype.itemsize)) - 1
             bits = np.array([int(operand or 0) & mask], np.uint64)
             scalar = bits.astype(np.dtype(f"u{values.dtype.itemsize}")).view(values.dtype)[0]
         values = apply(find_operator(op), values, scalar, reverse).astype(values.dtype)
     return values
+
+
+def _check_arithmetic(call: Call) -> None:
+    """Refuse operators that are not of two numbers."""
+    require_operators(
+        call.record.name, "function of two numbers", op0=call.given["op0"], op1=call.given["op1"]
+    )
 
 
 @instruction(Instruction(
@@ -149,6 +179,7 @@ def _bitwise_scalar(values: Array, first: tuple[Any, Any, bool], second: tuple[A
      Operand("operand1", aligned=True),
      Operand("operand0", optional=True, streamed=False, column="data")),
     same_size=(("data", "operand1"), ("dst", "data")), apart=("data", "operand1"), key=("op0", "op1"),
+    rule=_check_arithmetic,
 ))  # fmt: skip
 def scalar_tensor_tensor(
     dst: NkiTensor,

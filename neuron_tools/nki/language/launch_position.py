@@ -15,23 +15,33 @@ def program_id(axis: int = 0) -> int:
         NkiValidationError: The grid has no such axis.
     """
     ids = tracing.active().program_ids
-    if axis < 0 or 0 < len(ids) <= axis:
-        raise NkiValidationError(
-            f"the kernel runs on a launch grid of {len(ids)} axes, which has no axis {axis}; call it with "
-            "kernel[grid] of more axes, or ask for one that is there",
-            tracing.where(),
-        )
+    _require_axis(axis, len(ids))
     return ids[axis] if axis < len(ids) else 0
 
 
 def num_programs(axes: Any = 0) -> Any:
-    """Instances on an axis of the launch grid (a tuple for several axes)."""
+    """Instances on an axis of the launch grid (a tuple for several axes).
+
+    Raises:
+        NkiValidationError: The grid has no such axis.
+    """
     grid = tracing.active().grid
     if axes is None:
         return tracing.grid_size(grid)
     if isinstance(axes, (tuple, list)):
         return tuple(num_programs(axis) for axis in axes)
+    _require_axis(axes, len(grid))
     return grid[axes] if axes < len(grid) else 1
+
+
+def _require_axis(axis: int, axes: int) -> None:
+    """Refuse an axis that a launch grid does not have; without one, any is of one instance."""
+    if axis < 0 or 0 < axes <= axis:
+        raise NkiValidationError(
+            f"the kernel runs on a launch grid of {axes} axes, which has no axis {axis}; call it with "
+            "kernel[grid] of more axes, or ask for one that is there",
+            tracing.where(),
+        )
 
 
 def program_ndim() -> int:

@@ -25,6 +25,8 @@ Axis = int | Sequence[int]
 
 def _axes(x: NkiTensor, axis: Axis) -> tuple[int, ...]:
     given = (axis,) if isinstance(axis, int) else tuple(axis)
+    if any(not -x.ndim <= a < x.ndim for a in given):
+        raise refuse(f"axis {axis} is outside a tile of shape {x.shape}; give one below {x.ndim}")
     return tuple(sorted(a % x.ndim for a in given))
 
 

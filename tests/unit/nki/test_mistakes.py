@@ -46,6 +46,10 @@ def matmul(dst: Any, stationary: Any, moving: Any) -> None:
     nisa.nc_matmul(dst, stationary, moving)
 
 
+def integers(*shape: int) -> Any:
+    return tile(*shape, dtype=nl.int32)
+
+
 def psum(*shape: int, dtype: Any = nl.float32) -> Any:
     return tile(*shape, dtype=dtype, buffer=nl.psum, filled=False)
 
@@ -345,13 +349,140 @@ MISTAKES: dict[str, tuple[str, Body]] = {
     ),
     "a scalar of the device as a shape": (
         "an NkiScalar's value is known on the device only.*fori_loop",
-        lambda x: nl.ndarray((nisa.NkiScalar(8), 8)),
+        lambda x: untyped_nl.ndarray((nisa.NkiScalar(8), 8)),
     ),
     "Python's range of a scalar of the device": (
         "bound of range.*fori_loop",
         lambda x: list(range(nisa.NkiScalar(8))),
     ),
     "dividing a scalar of the device": (r"knows \+, - and \* only", lambda x: nisa.NkiScalar(8) / 2),
+    "filling bytes with 300": (
+        "memset of 300 into uint8, which holds whole numbers below 256",
+        lambda x: nisa.memset(tile(8, 8, dtype=nl.uint8), 300),
+    ),
+    "filling integers with a half": ("memset of 0.5 into int32", lambda x: nisa.memset(integers(8, 8), 0.5)),
+    "filling integers with not-a-number": (
+        "memset of nan into int32",
+        lambda x: nisa.memset(integers(8, 8), float("nan")),
+    ),
+    "a transpose into another type": (
+        "data is float32 and dst bfloat16; declare dst as float32",
+        lambda x: nisa.nc_transpose(psum(64, 64, dtype=BF16), tile(64, 64)),
+    ),
+    "a part of the array without its place": (
+        "tile_size .* and tile_position .* together.*give both",
+        lambda x: nisa.nc_matmul(psum(32, 64), tile(32, 32), tile(32, 64), tile_size=(32, 32)),
+    ),
+    "a part of the array between others": (
+        r"begin at multiples of their size.*\(5, 0\)",
+        lambda x: nisa.nc_matmul(
+            psum(32, 64), tile(32, 32), tile(32, 64), tile_size=(32, 32), tile_position=(5, 0)
+        ),
+    ),
+    "a part of the array that is too small": (
+        "64 rows and 64 columns, but tile_size",
+        lambda x: nisa.nc_matmul(
+            psum(64, 64), tile(64, 64), tile(64, 64), tile_size=(32, 32), tile_position=(0, 0)
+        ),
+    ),
+    "accumulating into what nothing has written": (
+        "nothing has been written there; begin with accumulate=False",
+        lambda x: nisa.nc_matmul(psum(64, 64), tile(64, 64), tile(64, 64), accumulate=True),
+    ),
+    "a DMA started by the Tensor engine": (
+        "the engine that starts it .*got tensor",
+        lambda x: nisa.dma_copy(tile(128, 64), x, engine=nisa.tensor_engine),
+    ),
+    "a priority that is not there": (
+        r"priority from 0 \(highest\) to 3, got 9",
+        lambda x: nisa.dma_copy(tile(128, 64), x, priority=9),
+    ),
+    "a mode for bounds that is not there": (
+        r"oob_mode has no 'ignore'; it has error \(0\), skip",
+        lambda x: untyped_nisa.dma_copy(tile(128, 64), x, oob_mode="ignore"),
+    ),
+    "a DMA transpose into the same shape": (
+        r"dma_transpose of shape \(128, 64\) gives \(64, 128\)",
+        lambda x: nisa.dma_transpose(tile(128, 64), x),
+    ),
+    "a DMA transpose that turns nothing": (
+        r"axes \(1, 0\), got \(0, 1\); leave axes out",
+        lambda x: nisa.dma_transpose(tile(128, 64), x, axes=(0, 1)),
+    ),
+    "a DMA sum of one tensor instead of a list": (
+        "a list of 1 to 16 sources",
+        lambda x: nisa.dma_compute(tile(128, 64), x),
+    ),
+    "a DMA product": ("dma_compute adds", lambda x: nisa.dma_compute(tile(128, 64), [x, x], nl.multiply)),
+    "a DMA sum with a scale too few": (
+        "a scale for each source, got 1 for 2",
+        lambda x: nisa.dma_compute(tile(128, 64), [x, x], nl.add, [1.0]),
+    ),
+    "a DMA sum into PSUM": ("not PSUM; copy", lambda x: nisa.dma_compute(psum(128, 64), [x], nl.add)),
+    "selecting by an operator that compares nothing": (
+        "cmp_op must be a comparison, got add",
+        lambda x: nisa.affine_select(tile(8, 8), [[1, 8]], 1, tile(8, 8), 0.0, cmp_op=nl.add),
+    ),
+    "integer bounds of a range": (
+        "range_select takes bound0 as float32, got int32; convert it",
+        lambda x: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.greater_equal, nl.less, integers(8, 1), integers(8, 1)
+        ),
+    ),
+    "selecting by floats": (
+        "takes an integer predicate, got float32",
+        lambda x: nisa.select_reduce(tile(8, 8), tile(8, 8), tile(8, 8), 0.0),
+    ),
+    "a local gather by 32-bit indices": (
+        "index as uint16, got int32",
+        lambda x: nisa.local_gather(tile(16, 8), tile(16, 8), integers(16, 8)),
+    ),
+    "a scan with a function of one number": (
+        "op0 must be a function of two numbers, got exp",
+        lambda x: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 8), 0.0, nl.exp, nl.add),
+    ),
+    "bits and a tile in one instruction": (
+        "op0 must be a function of two numbers, got bitwise_and",
+        lambda x: nisa.scalar_tensor_tensor(
+            integers(8, 8), integers(8, 8), nl.bitwise_and, 1, nl.add, integers(8, 8)
+        ),
+    ),
+    "powers on the Vector engine": (
+        "power on GpSimd, not on Vector; leave the engine out",
+        lambda x: nisa.tensor_tensor(tile(8, 8), tile(8, 8), tile(8, 8), nl.power, nisa.vector_engine),
+    ),
+    "bits on GpSimd": (
+        "bit patterns on the Vector engine only, not on GpSimd",
+        lambda x: nisa.tensor_scalar(
+            integers(8, 8), integers(8, 8), nl.bitwise_and, 1, engine=nisa.gpsimd_engine
+        ),
+    ),
+    "a shift backwards": (
+        "left_shift takes a whole number from 0 on, got -1",
+        lambda x: nisa.tensor_scalar(integers(8, 8), integers(8, 8), nl.left_shift, -1),
+    ),
+    "an activation's maximum": (
+        "activation sums its results, but reduce_op is maximum; use nl.add",
+        lambda x: nisa.activation(
+            tile(8, 8), nl.exp, tile(8, 8), reduce_op=nl.maximum, reduce_res=tile(8, 1)
+        ),
+    ),
+    "a barrier of four cores": (
+        r"the cores \(0, 1\) of a logical NeuronCore",
+        lambda x: nisa.core_barrier(x, (0, 1, 2, 3)),
+    ),
+    "a register from a float": (
+        "register_load reads an integer, but src is float32",
+        lambda x: nisa.register_load(nisa.register_alloc(), tile(1, 1)),
+    ),
+    "a slice to a half": (
+        "an index must be a whole number",
+        lambda x: nisa.memset(tile(8, 8)[:, slice(0, 4.5)], 0),
+    ),
+    "a sum over an axis that is not there": (
+        r"axis 2 is outside a tile of shape \(8, 8\)",
+        lambda x: nl.sum(tile(8, 8), axis=2),
+    ),
     "an index out of bounds in a gather": (
         "out of bounds; use oob_mode",
         lambda x: nisa.dma_copy(tile(8, 64), x.vector_select(0, far_rows())),
