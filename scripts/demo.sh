@@ -22,10 +22,14 @@ capture() {
     fi
 }
 
+# What the Explorer draws with is compiled meanwhile, so that its first page need not wait for that.
+python -c "from neuron_explorer.warm_up import compile_loops; compile_loops()" &
+
 mkdir -p "$folder"
 rm -rf "$folder"/{eager,compiled}.{nprof,log}
 capture eager
 capture compiled --compile
+wait
 echo
 neuron-profile view "$folder/eager.nprof" "$folder/compiled.nprof" --output-format summary-text
 cat <<END

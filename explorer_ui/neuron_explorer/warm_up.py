@@ -54,6 +54,14 @@ def _load(library: ProfileLibrary, analyses: Analyses, ending: Event) -> None:
             step()
 
 
+def compile_loops() -> None:
+    """Compile the loops that draw a timeline and keep them for later processes, unless they are there."""
+    from neuron_tools.profile.timeline.drawing import DRAW_KERNEL
+
+    _lay_nothing_out()
+    DRAW_KERNEL.wait()
+
+
 def _lay_nothing_out() -> None:
     """Load the compiled kernel of charged time, with the types that the timeline gives it."""
     from neuron_profile.analysis.time.exposure import OrderedSpans, Spans

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, grown
 
 LOWEST, NEXT, MATCHING = 0, 1, 2
 """Where the search for a place begins: at the bottom, behind the last tile, or with places of the size."""
@@ -116,9 +116,7 @@ def allocate(
                 )
                 if not repeated:
                     if pair_count == pairs.shape[0]:
-                        grown = np.empty((pairs.shape[0] * 2, 2), np.int64)
-                        grown[:pair_count] = pairs
-                        pairs = grown
+                        pairs = grown(pairs, pairs.shape[0] * 2)
                     pairs[pair_count, 0] = tile
                     pairs[pair_count, 1] = owner[index]
                     pair_count += 1

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, grown
 
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
@@ -139,36 +139,20 @@ def find_dependencies(
                             continue
                         if edges == edge_capacity:
                             edge_capacity *= 2
-                            edge_row = _grown(edge_row, edge_capacity)
-                            edge_slot = _grown32(edge_slot, edge_capacity)
-                            edge_producer = _grown(edge_producer, edge_capacity)
+                            edge_row = grown(edge_row, edge_capacity)
+                            edge_slot = grown(edge_slot, edge_capacity)
+                            edge_producer = grown(edge_producer, edge_capacity)
                         edge_row[edges], edge_slot[edges], edge_producer[edges] = row, operand, producer
                         edges += 1
             if used == capacity:
                 capacity *= 2
-                link = _grown32(link, capacity)
-                node_row = _grown32(node_row, capacity)
-                node_region = _grown32(node_region, capacity)
-                wide = np.empty(capacity, np.bool_)
-                wide[:used] = node_write
-                node_write = wide
+                link = grown(link, capacity)
+                node_row = grown(node_row, capacity)
+                node_region = grown(node_region, capacity)
+                node_write = grown(node_write, capacity)
             home = last_bucket if spans else begin
             node_row[used], node_region[used], node_write[used] = row, region, writes
             link[used] = head[home]
             head[home] = used
             used += 1
     return edge_row[:edges], edge_producer[:edges], edge_slot[:edges], hazard
-
-
-@compiled
-def _grown(values: Ints, capacity: int) -> Ints:
-    wide = np.empty(capacity, np.int64)
-    wide[: values.shape[0]] = values
-    return wide
-
-
-@compiled
-def _grown32(values: Int32s, capacity: int) -> Int32s:
-    wide = np.empty(capacity, np.int32)
-    wide[: values.shape[0]] = values
-    return wide

@@ -11,26 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, grown
 
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
 AFTER_RESULT, AFTER_START = 0, 1
 """What an edge asks for: the producer's result, or only that it runs before on the same engine."""
-
-
-@compiled
-def _grown(values: Ints) -> Ints:
-    wide = np.empty(values.shape[0] * 2, np.int64)
-    wide[: values.shape[0]] = values
-    return wide
-
-
-@compiled
-def _grown32(values: Int32s) -> Int32s:
-    wide = np.empty(values.shape[0] * 2, np.int32)
-    wide[: values.shape[0]] = values
-    return wide
 
 
 @compiled
@@ -80,10 +66,8 @@ def order_edges(
             writes = 1 if operand < 2 else 0
             need = predecessor_start[buffer + 1] - predecessor_start[buffer] + 2
             while edges + need >= before.shape[0]:
-                before, after = _grown(before), _grown(after)
-                wider = np.empty(before.shape[0], np.int8)
-                wider[:edges] = what[:edges]
-                what = wider
+                room = before.shape[0] * 2
+                before, after, what = grown(before, room), grown(after, room), grown(what, room)
             if writes:
                 for at in range(predecessor_start[buffer], predecessor_start[buffer + 1]):
                     before[edges], after[edges], what[edges] = count + predecessors[at], row, AFTER_RESULT
@@ -114,10 +98,9 @@ def order_edges(
                         ):  # fmt: skip
                             if node_row[node] != row:
                                 if edges == before.shape[0]:
-                                    before, after = _grown(before), _grown(after)
-                                    wider = np.empty(before.shape[0], np.int8)
-                                    wider[:edges] = what[:edges]
-                                    what = wider
+                                    room = before.shape[0] * 2
+                                    before, after = grown(before, room), grown(after, room)
+                                    what = grown(what, room)
                                 before[edges], after[edges] = node_row[node], row
                                 what[edges] = AFTER_START if writes else AFTER_RESULT
                                 edges += 1
@@ -134,7 +117,9 @@ def order_edges(
                             previous = node
                         node = following
             if used == link.shape[0]:
-                link, node_row, node_region = _grown32(link), _grown32(node_row), _grown32(node_region)
+                room = used * 2
+                link = grown(link, room)
+                node_row, node_region = grown(node_row, room), grown(node_region, room)
             home = last_bucket if spans else begin
             node_row[used], node_region[used] = row, region
             link[used] = head[writes, home]

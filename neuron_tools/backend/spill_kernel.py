@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, grown
 
 SAVE, RELOAD, LOAD_AGAIN = 0, 1, 2
 """What is put in: a store of a buffer to HBM, its load from there, or the kernel's own load once more."""
@@ -118,9 +118,7 @@ def spill(
                 if victim < 0:
                     return events[:used], versions, row
                 if used + 4 > events.shape[0]:
-                    wide = np.empty((events.shape[0] * 2, 4), np.int64)
-                    wide[:used] = events[:used]
-                    events = wide
+                    events = grown(events, events.shape[0] * 2)
                 if dirty[victim]:
                     events[used, 0], events[used, 1] = row, SAVE
                     events[used, 2], events[used, 3] = victim, version[victim]
@@ -139,9 +137,7 @@ def spill(
             if place[buffer] > start[buffer]:  # it was here before
                 version[buffer] += 1
                 if used + 4 > events.shape[0]:
-                    wide = np.empty((events.shape[0] * 2, 4), np.int64)
-                    wide[:used] = events[:used]
-                    events = wide
+                    events = grown(events, events.shape[0] * 2)
                 events[used, 0] = row
                 events[used, 1] = RELOAD if saved[buffer] else LOAD_AGAIN
                 events[used, 2], events[used, 3] = buffer, version[buffer]

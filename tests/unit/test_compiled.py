@@ -9,7 +9,7 @@ import pytest
 from numba import types
 from numba.core.caching import FunctionCache
 
-from neuron_tools.compiled import KeptCode, compiled, compiled_as, copy_bytes
+from neuron_tools.compiled import KeptCode, compiled, compiled_as, copy_bytes, grown
 
 SOURCE = """
 def total(numbers):
@@ -105,6 +105,14 @@ def test_code_runs_where_the_disk_is_full(total, monkeypatch):
 
     monkeypatch.setattr(FunctionCache, "save_overload", full)
     assert compiled(total)(np.arange(4)) == 6
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (0, 2)])
+def test_arrays_grow_along_their_first_axis(shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    wide = grown(values, 5)
+    assert (wide.shape, wide.dtype) == ((5, *shape[1:]), values.dtype)
+    assert (wide[: shape[0]] == values).all()
 
 
 def test_copies_bytes_to_their_place() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import literal_unroll, types
 
 from neuron_tools.arrays import Ints
-from neuron_tools.compiled import compiled_as
+from neuron_tools.compiled import compiled_as, grown
 from neuron_tools.profile.timeline.lane_table import (
     ABSENT,
     BASE,
@@ -290,8 +290,7 @@ def numbers_before(
     """A running sum of a level from entry `low` to `high`; behind the last entry the lane's total."""
     if high < levels[level, ENTRIES]:
         return unpacked(words, levels, level, column, low, high + 1, 0)
-    sums = np.empty(high - low + 1, np.int64)
-    sums[:-1] = unpacked(words, levels, level, column, low, high, 0)
+    sums = grown(unpacked(words, levels, level, column, low, high, 0), high - low + 1)
     sums[-1] = total
     return sums
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Floats, Ints
-from neuron_tools.compiled import compiled
-
-Values = TypeVar("Values", Ints, Floats)
+from neuron_tools.compiled import compiled, grown
 
 _TOUCHING_NS = 1e-3
 """Pieces of one key that are no further apart are one: sums of shares are rounded."""
@@ -54,7 +50,8 @@ def lay_out(
             found = distinct[top] if top < tiers else 0
             if found != held or (found and _differ(keys, top, shared, found)):
                 if pieces + held > len(begins):
-                    begins, ends, owners = _longer(begins, held), _longer(ends, held), _longer(owners, held)
+                    room = 2 * (len(begins) + held)
+                    begins, ends, owners = grown(begins, room), grown(ends, room), grown(owners, room)
                 pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
                 held, begin = found, now
                 for place in range(found):
@@ -71,7 +68,8 @@ def lay_out(
             _count(keys, counts, distinct, active, tier[span], key[span], 1)
             first += 1
     if pieces + held > len(begins):
-        begins, ends, owners = _longer(begins, held), _longer(ends, held), _longer(owners, held)
+        room = 2 * (len(begins) + held)
+        begins, ends, owners = grown(begins, room), grown(ends, room), grown(owners, room)
     pieces = _append(float(begin), shared, sums, held, begins, ends, owners, pieces)
     return begins[:pieces].copy(), ends[:pieces].copy(), owners[:pieces].copy()
 
@@ -116,14 +114,6 @@ def _count(
         keys[tier, behind], counts[tier, behind] = keys[tier, behind - 1], counts[tier, behind - 1]
     keys[tier, place], counts[tier, place] = key, change
     distinct[tier] = held + 1
-
-
-@compiled
-def _longer(values: Values, more: int) -> Values:
-    """A copy that holds more values, at least so many."""
-    longer = np.empty(2 * (len(values) + more), values.dtype)
-    longer[: len(values)] = values
-    return longer
 
 
 @compiled
