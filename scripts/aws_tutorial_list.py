@@ -234,6 +234,11 @@ _INF1: Mapping[str, Tutorial] = {
         environment={"NEURON_RT_NUM_CORES": "16"},
     ),
 }
+_T5_ON_CPU = (
+    "T5ForConditionalGeneration.from_pretrained(model_name).generate(**tokenizer(prompt, "
+    "max_length=max_length, truncation=True, padding='max_length', return_tensors='pt'), "
+    "max_length=max_length, num_beams=num_beams, num_return_sequences=num_return_sequences, do_sample=False)"
+)
 _INF2: Mapping[str, Tutorial] = {
     "clip": Tutorial(
         SAMPLES,
@@ -241,6 +246,26 @@ _INF2: Mapping[str, Tutorial] = {
         outputs={"output_neuron": "output_cpu"},
         edits={"torchvision.datasets import CIFAR100": "cifar import CIFAR100"},
         packages=("transformers", "PIL"),
+        target="inf2",
+    ),
+    "bert_features": Tutorial(
+        SAMPLES,
+        "hf_pretrained_bert_inference_on_trn1.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        packages=("transformers",),
+    ),
+    "distilbert": Tutorial(
+        SAMPLES,
+        "hf_pretrained_distilbert_Inference_on_trn1.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        packages=("transformers",),
+    ),
+    "vit": Tutorial(
+        SAMPLES,
+        "hf_pretrained_vit_inference_on_inf2.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        edits={"requests.get(url, stream=True).raw": "'000000039769.jpg'"},
+        packages=("transformers", "PIL", "requests"),
         target="inf2",
     ),
     "gpt2_features": Tutorial(
@@ -259,6 +284,14 @@ _INF2: Mapping[str, Tutorial] = {
         },
         edits=_FEWER_CALLS,
         packages=("transformers",),
+        target="inf2",
+    ),
+    "t5": Tutorial(
+        f"{INFERENCE}/torch-neuronx",
+        "t5-inference-tutorial.ipynb",
+        outputs={"output": _T5_ON_CPU},
+        edits={"max_length = 128": "max_length = 32", "ones((1,128,1))": "ones((1,32,1))"},
+        packages=("optimum", "sentencepiece", "transformers"),
         target="inf2",
     ),
     "resnet50": Tutorial(

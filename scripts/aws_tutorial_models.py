@@ -28,18 +28,7 @@ def save_word_pieces(folder: str, length: int = 512) -> int:
 
 
 def prepare_bert_classifier() -> None:
-    """A BERT-base that tells paraphrases, in a folder named as on the hub."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    folder = "bert-base-cased-finetuned-mrpc"
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=save_word_pieces(folder))
-    BertForSequenceClassification(config).save_pretrained(folder)
-
-
-def prepare_bert_benchmark() -> None:
-    """One of two layers, and fewer of the pairs of sentences that stand beside the tutorial."""
+    """A BERT of two layers that tells paraphrases, in a folder named as on the hub."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -47,6 +36,11 @@ def prepare_bert_benchmark() -> None:
     torch.manual_seed(0)
     config = BertConfig(vocab_size=save_word_pieces(folder), num_hidden_layers=2)
     BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def prepare_bert_benchmark() -> None:
+    """The same, and fewer of the pairs of sentences that stand beside the tutorial."""
+    prepare_bert_classifier()
     pairs = Path("glue_mrpc_dev.tsv")
     lines = pairs.read_text(encoding="utf-8").splitlines(keepends=True)
     pairs.write_text("".join(lines[: 1 + PAIRS]), encoding="utf-8")
@@ -60,6 +54,40 @@ def prepare_bert_encoder() -> None:
     folder = "bert-base-uncased"
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=save_word_pieces(folder))).save_pretrained(folder)
+
+
+def prepare_bert_features() -> None:
+    """A BERT of two layers, in a folder named as on the hub."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = "bert-base-uncased"
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=save_word_pieces(folder), num_hidden_layers=2)
+    BertModel(config).save_pretrained(folder)
+
+
+def prepare_distilbert() -> None:
+    """A DistilBERT of two layers, in a folder named as on the hub."""
+    import torch
+    from transformers import DistilBertConfig, DistilBertModel
+
+    folder = "distilbert-base-uncased"
+    torch.manual_seed(0)
+    config = DistilBertConfig(vocab_size=save_word_pieces(folder), n_layers=2)
+    DistilBertModel(config).save_pretrained(folder)
+
+
+def prepare_vit() -> None:
+    """A Vision Transformer of two layers in a folder named as on the hub, and a picture."""
+    import torch
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    folder = "google/vit-base-patch16-224"
+    torch.manual_seed(0)
+    ViTForImageClassification(ViTConfig(num_hidden_layers=2)).save_pretrained(folder)
+    ViTImageProcessor().save_pretrained(folder)
+    _save_picture("000000039769.jpg")
 
 
 CIFAR = '''
@@ -126,6 +154,26 @@ def prepare_gpt2_features() -> None:
     tokens = save_byte_pairs("gpt2", tokenizer_class="GPT2Tokenizer", model_max_length=1024)
     torch.manual_seed(0)
     GPT2Model(GPT2Config(vocab_size=tokens, n_layer=2)).save_pretrained("gpt2")
+
+
+def prepare_t5() -> None:
+    """A T5 of two small layers each in a folder named as on the hub, and a tokenizer of characters."""
+    import torch
+    from sentencepiece import SentencePieceTrainer
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    folder = Path("t5-large")
+    folder.mkdir()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter([CHARACTERS, "translate English to German: Lets eat good food."]),
+        model_prefix=str(folder / "spiece"), model_type="char", vocab_size=200, hard_vocab_limit=False,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=256, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    T5ForConditionalGeneration(config).save_pretrained(folder)
 
 
 def prepare_resnet() -> None:

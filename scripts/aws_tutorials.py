@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ from neuron_tools.compat import python_path
 FOLDER, PACKAGES = "AWS_TUTORIALS", "AWS_TUTORIALS_PACKAGES"
 TO_CPU = (("xm.xla_device()", "torch.device('cpu')"), ("'xla'", "'cpu'"), ("group('cpu'", "group('gloo'"))
 """What makes a script of the device `xla` one of the CPU."""
-SECONDS = 900
+CPU_SECONDS = 900
+"""What a process may take: a limit of the clock would depend on what else the machine does."""
 PROFILE = "run.nprof"
 RANK = re.compile(r"\[\D*(\d+)\]:")
 """What `--tee` puts before each line of a rank."""
@@ -55,7 +57,7 @@ class Outcome:
             inference the values of each output.
         figures: The device's.
         problem: Why it did not run; empty where it did.
-        lines: How much of the device's time stands at source lines; None where nothing ran there.
+        lines: How much of the device's time stands at source lines.
     """
 
     name: str
@@ -90,7 +92,7 @@ class Outcome:
 
     def __str__(self) -> str:
         """What was compared, in a line."""
-        return self.problem or f"{self._compared()}; {self.lines or 'nothing ran on the device'}"
+        return self.problem or "; ".join(filter(None, (self._compared(), str(self.lines or ""))))
 
     def _compared(self) -> str:
         if not TUTORIALS[self.name].outputs:
@@ -126,7 +128,8 @@ def run_tutorial(name: str) -> Outcome:
                 return Outcome(name, problem=_last_line(ended))
             printed.append(f"{ended.stdout}\n{ended.stderr}")
         cpu, device = _figures(tutorial, folder, printed)
-        return Outcome(name, cpu, device, lines=share_at_lines(folder / PROFILE, folder))
+        lines = share_at_lines(folder / PROFILE, folder)
+        return Outcome(name, cpu, device, "" if lines else "nothing ran on the device", lines)
 
 
 def _figures(tutorial: Tutorial, folder: Path, printed: Sequence[str]) -> tuple[Figures, Figures]:
@@ -206,8 +209,13 @@ def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.Complete
     }
     return subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True,
-        timeout=SECONDS, check=False,
+        preexec_fn=_limit_time, check=False,
     )  # fmt: skip
+
+
+def _limit_time() -> None:
+    """Of this process and of those that it starts, each."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
 
 
 def _packages(name: str) -> Path | None:

@@ -1,17 +1,17 @@
 """States of a traced model: parameters whose next values are among its results, such as a key-value cache.
 
-They are kept from call to call and stay on the device; the model does not return them.
+They are kept from call to call and stay on the device. The model returns them where it returned their next
+values: AWS's T5 tutorial and optimum-neuron count on their places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.exported import ExportedModel
@@ -89,21 +89,6 @@ def _position(exported: ExportedModel, name: str | None, number: int) -> int:
             "input_output_aliases gives for each state which result is its next value, counted from 0."
         )
     return exported.weight_names.index(name)
-
-
-def without(value: Any, dropped: Sequence[Any]) -> Any:
-    """A model's results without some of them, and without lists, tuples and dictionaries of these alone."""
-    if isinstance(value, dict):
-        return {key: without(item, dropped) for key, item in value.items() if not _are_all(item, dropped)}
-    if isinstance(value, (list, tuple)):
-        items = [without(item, dropped) for item in value if not _are_all(item, dropped)]
-        return type(value)(items) if type(value) in (list, tuple) else tuple(items)
-    return value
-
-
-def _are_all(item: Any, values: Sequence[Any]) -> bool:
-    leaves = pytree.tree_leaves(item)
-    return bool(leaves) and all(any(leaf is value for value in values) for leaf in leaves)
 
 
 def _outputs(graph: fx.Graph) -> list[Any]:

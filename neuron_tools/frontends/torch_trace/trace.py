@@ -28,7 +28,7 @@ from neuron_tools.frontends.torch_trace.segments import (
     SegmentRules,
     cut_into_segments,
 )
-from neuron_tools.frontends.torch_trace.states import States, find_states, without
+from neuron_tools.frontends.torch_trace.states import States, find_states
 from neuron_tools.frozen import frozen
 from neuron_tools.neff import Neff, NeffError, write_neff
 from neuron_tools.neff.cache import cache_of_user
@@ -264,7 +264,7 @@ class _TracedModel(torch.nn.Module):
         exported = parts.exported
         self._graph_module = parts.segmented.graph_module
         self._exported = (len(exported.weights), exported.output_count, exported.structure)
-        self._dropped = tuple(parts.states.results.values())
+        self._states = dict(parts.states.results)
         self._left = parts.states.left_to(self._graph_module.graph, exported.output_count)
         for index in parts.states.results:
             state = torch.nn.Parameter(exported.weights[index].clone(), requires_grad=False)
@@ -279,8 +279,9 @@ class _TracedModel(torch.nn.Module):
         results = list(flat)[len(flat) - output_count :]
         for index, number in self._left.items():
             getattr(self, f"weight_{index}").copy_(results[number])
-        whole = pytree.tree_unflatten(results, structure)
-        return without(whole, [results[number] for number in self._dropped]) if self._dropped else whole
+        for index, number in self._states.items():
+            results[number] = getattr(self, f"weight_{index}")
+        return pytree.tree_unflatten(results, structure)
 
 
 def _script(

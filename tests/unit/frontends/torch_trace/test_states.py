@@ -47,8 +47,10 @@ def reloaded(script):
 def assert_counts(script):
     """Sums of a window that fills up."""
     for factor in (2, 4, 6, 6):
-        (total,) = script(INPUT)
+        total, (table, window, calls) = script(INPUT)
         torch.testing.assert_close(total, INPUT * factor)
+        torch.testing.assert_close(total, window.sum(0))
+    assert (calls.item(), table.tolist()) == (4, [2.0] * 4)
 
 
 def test_states_are_kept_from_call_to_call(traced):
