@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.compiler.codegen.attention_tiles import first_seen, heads_together
+from neuron_tools.compiler.codegen.attention_tiles import first_seen, heads_beside, heads_together
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
@@ -30,8 +30,10 @@ from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 RESULT_SHARE = 16
 """A gradient's tiles take at most one part in so many of a partition while they wait for further heads."""
-_TURNED, _SCORED, _WEIGHTED, _SUMMED = range(1, 5)
-"""Stages: operands are turned, multiplied, made weights and gradients of scores, multiplied again."""
+_TURNED, _READY, _SCORED, _WEIGHTED, _SUMMED, _TAKEN, _QUERIED = range(1, 8)
+"""Stages: operands are turned, taken out of PSUM, multiplied, made weights and gradients of scores,
+multiplied again; these gradients, turned, are taken out of PSUM and multiplied with keys. An engine would
+else wait for what another one has only begun in the same stage, and then all engines for one another."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class _AttentionGradient:
         if by_dma:
             self._load(name, turned, rows, columns, transpose=True)
         else:
-            self._turn(plain, turned, rows, columns, _TURNED, first_seen(content))
+            self._turn(plain, turned, rows, columns, _TURNED, first_seen(content), taken=_READY)
         return plain, turned
 
     def _slot(self, name: str, columns: int, dtype: DType, content: Ints) -> Slot:
@@ -145,18 +147,22 @@ class _AttentionGradient:
         last_needed = np.minimum.accumulate(content[::-1])[::-1]
         alive = int((np.maximum.accumulate(content) - last_needed).max()) + 1
         return self._loop.slot(
-            name, columns * dtype.byte_count, dtype, version=content, extra_buffers=1,
+            name, columns * dtype.byte_count, dtype, version=content, extra_buffers=alive,
             least_buffers=alive + 1 if alive > 1 else 0,
         )  # fmt: skip
 
     def _heads_slot(self, name: str, columns: int, content: Ints, together: int) -> Slot:
         """A tile of the rows of one head, or of several that are loaded at once."""
-        tiles = self._key_tiles if name in ("key", "value") else self._query_tiles
+        tiles = self._tiles(name)
         head, tile = np.divmod(content, tiles)
         return self._slot(name, columns * together, self._dtype, head // together * tiles + tile)
 
     def _heads_together(self, name: str, columns: int) -> int:
-        return heads_together(self._context, self._operands[name], columns)
+        return heads_together(self._context, self._operands[name], columns, self._tiles(name))
+
+    def _tiles(self, name: str) -> int:
+        """Tiles of a head's rows."""
+        return self._key_tiles if name in ("key", "value") else self._query_tiles
 
     def _load(
         self,
@@ -173,32 +179,35 @@ class _AttentionGradient:
         slot.tensor = location.tensor
         item, run = location.dtype.byte_count, min(columns, max(view.run_elements, 1)) * together
         is_one_piece = view.run_elements >= columns * self._size
+        whole_rows = together > 1 and together == heads_beside(self._context, self._operands[name], columns)
         transfer = Transfer(
             self._context.load_queue(location), Memory.HBM, Memory.SBUF, rows * columns * together * item,
             (int(rows.max()) * columns if is_one_piece and not transpose else run) * item,
             np.full(len(rows), min(columns, self._size)) if transpose else rows, location.purpose,
-            location.dtype, location.tensor, transpose=transpose, strided=not is_one_piece,
+            location.dtype, location.tensor, transpose=transpose, strided=not is_one_piece and not whole_rows,
         )  # fmt: skip
         self._loop.load(slot, transfer, active=first_seen(slot.version), after=location.tokens)
 
     def _turn(
         self, source: Slot, target: Slot, rows: Ints, columns: int | Ints, stage: int,
-        active: Bools | None,
+        active: Bools | None, *, taken: int,
     ) -> None:  # fmt: skip
-        """By the Tensor engine, through PSUM."""
+        """By the Tensor engine, through PSUM; out of it in the stage `taken`."""
         loop, dtype = self._loop, source.dtype
         turning = self._turning(stage, dtype)
         options: dict[str, Any] = {"partitions": rows, "columns": columns, "active": active, "stage": stage}
         loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(source,), flags=Flag.TRANSPOSE, **options)
         loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(source,), writes=(turning,), elements=rows,
                   output_dtype=dtype, flags=Flag.TRANSPOSE, accumulates=True, **options)  # fmt: skip
-        self._copy(turning, target, np.minimum(columns, self._size), rows, stage, active)
+        self._copy(turning, target, np.minimum(columns, self._size), rows, taken, active)
 
     def _turning(self, stage: int, dtype: DType) -> Slot:
         """Where the Tensor engine turns the tiles of a stage: they share a bank."""
         if stage not in self._banks:
             size = self._context.core.psum_bank_bytes
-            self._banks[stage] = self._loop.slot("turning", size, dtype, memory=Memory.PSUM)
+            self._banks[stage] = self._loop.slot(
+                "turning", size, dtype, memory=Memory.PSUM, read_first=True
+            )  # fmt: skip
         return self._banks[stage]
 
     # Products
@@ -326,11 +335,11 @@ class _AttentionGradient:
         turned = self._loop.slot(
             "turned gradients of scores", self._size * self._dtype.byte_count, self._dtype
         )
-        self._turn(changes, turned, at.rows, at.width, _SUMMED, None)
+        self._turn(changes, turned, at.rows, at.width, _SUMMED, None, taken=_TAKEN)
         sums = self._sums("product of keys", depth)
-        self._product(turned, self._key, sums, (at.width, at.rows, depth), _SUMMED)
+        self._product(turned, self._key, sums, (at.width, at.rows, depth), _QUERIED)
         if at.last_keys.all():
-            return [self._result(0, sums, at.queries, at.rows, depth, at.last_keys)]
+            return [self._result(0, sums, at.queries, at.rows, depth, at.last_keys, _QUERIED)]
         held = self._slot("sums of keys", depth, DType.F32, at.queries)
         for opcode, reads, active in (
             (Opcode.TENSOR_COPY, (sums,), at.first_keys),
@@ -338,9 +347,9 @@ class _AttentionGradient:
         ):
             self._loop.step(
                 Engine.VECTOR, opcode, reads=reads, writes=(held,), partitions=at.rows, elements=depth,
-                active=active, stage=_SUMMED,
+                active=active, stage=_QUERIED,
             )  # fmt: skip
-        return [self._result(0, held, at.queries, at.rows, depth, at.last_keys)]
+        return [self._result(0, held, at.queries, at.rows, depth, at.last_keys, _QUERIED)]
 
     def _copy(
         self, source: Slot, target: Slot, partitions: Any, elements: Any, stage: int, active: Bools | None,
@@ -355,22 +364,23 @@ class _AttentionGradient:
         )  # fmt: skip
 
     def _result(
-        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools
-    ) -> tuple[int, Any]:
+        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools,
+        stage: int = _SUMMED,
+    ) -> tuple[int, Any]:  # fmt: skip
         value = self._results[part]
         location = self._context.locations[value]
         if part in self._by_tokens:
-            return value, self._stored_by_tokens(part, sums, content, rows, columns, last)
+            return value, self._stored_by_tokens(part, sums, content, rows, columns, last, stage)
         made = self._loop.slot(
             "result", columns * self._dtype.byte_count, self._dtype, version=content, extra_buffers=1
         )
-        self._copy(sums, made, rows, columns, _SUMMED, last)
+        self._copy(sums, made, rows, columns, stage, last)
         run = int(rows.max()) * columns
         transfer = location.store(self._context.store_queue(), rows * columns, run, rows)
         return value, self._loop.store(made, transfer, active=last)
 
     def _stored_by_tokens(
-        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools
+        self, part: int, sums: Slot, content: Ints, rows: Ints, columns: int, last: Bools, stage: int
     ) -> Step:
         """The store of a tile's rows of several heads, which lie side by side, behind the last head's."""
         location = self._context.locations[self._results[part]]
@@ -380,7 +390,7 @@ class _AttentionGradient:
         together = next(count for count in range(min(most, heads), 0, -1) if heads % count == 0)
         head, tile = np.divmod(content, tiles)
         made = self._slot("result", columns * together, self._dtype, head // together * tiles + tile)
-        self._copy(sums, made, rows, columns, _SUMMED, last, accumulates=together > 1)
+        self._copy(sums, made, rows, columns, stage, last, accumulates=together > 1)
         size = rows * columns * together
         transfer = location.store(self._context.store_queue(), size, columns * together, rows)
         transfer.strided = together < heads

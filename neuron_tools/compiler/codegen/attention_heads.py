@@ -34,7 +34,8 @@ class AttentionHeads(AttentionParts):
         """Heads whose values are loaded together, where their rows are read as they lie."""
         if self._value.method != "natural" or self._value.turned:
             return 1
-        return heads_together(self._context, self._value.value, self._shapes.width)
+        tiles = -(-self._shapes.columns // self._tile)
+        return heads_together(self._context, self._value.value, self._shapes.width, tiles)
 
     def _rows_of_heads(
         self, operand: Operand, head: Ints, first: Ints | int, count: Ints
@@ -42,7 +43,7 @@ class AttentionHeads(AttentionParts):
         """Loads tiles of rows on partitions; several heads' at once where all their rows are."""
         depth, tiles = self._shapes.depth, -(-int(count.max()) // self._tile)
         is_whole = not np.any(first)
-        together = heads_together(self._context, operand.value, depth) if is_whole else 1
+        together = heads_together(self._context, operand.value, depth, tiles) if is_whole else 1
         content = head // together * (1 + int(np.max(first))) + first
         version = np.cumsum(np.diff(content, prepend=content[:1]) != 0)
         location, item = self._context.location(operand.root), operand.dtype.byte_count

@@ -8,10 +8,15 @@ import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import contiguous
 from neuron_tools.frozen import frozen
+from neuron_tools.simulator.dma_costs import stretch_time_ns
+
+TOGETHER_SHARE = 16
+"""Rows of several heads take at most one part in so many of a partition, tiles that wait included."""
+GOOD_TIME = 1.1
+"""More heads together are not worth their room where a row then takes little less time."""
 
 
 @frozen
@@ -80,13 +85,32 @@ def first_seen(contents: Ints) -> Bools:
     return seen
 
 
-def heads_together(context: Context, value: int, columns: int) -> int:
-    """How many heads' rows lie beside each other and make up what DMA moves well; 1 where they do not."""
-    factors = context.plan.views.layout(value).dims[-3]
-    beside = factors[-1][0] if factors and factors[-1][1] == columns else 1
+def heads_together(context: Context, value: int, columns: int, tiles: int) -> int:
+    """How many heads' rows lie beside each other and make up what DMA moves well; 1 where they do not.
+
+    Args:
+        context: Where the value is known.
+        value: (..., heads, rows, columns) operand.
+        columns: Elements of a row of one head.
+        tiles: Tiles of rows that are on chip at a time.
+    """
+    beside, core = heads_beside(context, value, columns), context.core
     item = chip_dtype(context.type_of(value).dtype).byte_count
-    wanted = -(-MINIMUM_RUN_BYTES // (columns * item))
-    return next((count for count in range(wanted, beside + 1) if beside % count == 0), beside)
+    room = core.sbuf_bytes_per_partition // TOGETHER_SHARE
+    counts = [count for count in range(1, beside + 1) if beside % count == 0]
+    fitting = [count for count in counts if count * tiles * columns * item <= room] or counts[:1]
+    per_head = {
+        count: stretch_time_ns(core, count * columns * item, strided=count < beside) / count
+        for count in fitting
+    }
+    quick = GOOD_TIME * min(per_head.values())
+    return next(count for count in fitting if per_head[count] <= quick)
+
+
+def heads_beside(context: Context, value: int, columns: int) -> int:
+    """Heads whose rows lie beside each other in HBM."""
+    factors = context.plan.views.layout(value).dims[-3]
+    return factors[-1][0] if factors and factors[-1][1] == columns else 1
 
 
 def shared_heads(context: Context, value: int, batch: int) -> int:

@@ -88,7 +88,8 @@ class StagedLoop:
             return 0
         span = max(step.stage for step in touching) - min(step.stage for step in touching)
         held = int(np.bincount(slot.version).min())
-        if self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS:
+        is_held = self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS
+        if is_held or slot.read_first:
             # A reader one stage later comes before the next content's writer: one buffer will do.
             return min(versions, -(-max(span - 1, 0) // held) + 1)
         extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)

@@ -28,6 +28,7 @@ class Slot:
     stationary: bool = False  # one content for the whole loop
     extra_buffers: int = 0
     least_buffers: int = 0  # contents that are there at one time in any case
+    read_first: bool = False  # a stage later its readers come before the next content's writer
     buffers: int = 0
     blocks: list[Block] = field(default_factory=list)
     first_tile: int = -1

@@ -66,6 +66,7 @@ class TileLoop(StagedLoop):
         stationary: bool = False,
         extra_buffers: int = 0,
         least_buffers: int = 0,
+        read_first: bool = False,
         keep: bool = False,
         whole: bool = False,
     ) -> Slot:
@@ -74,6 +75,7 @@ class TileLoop(StagedLoop):
         Args:
             stationary: Written once (or accumulated) for the whole loop.
             least_buffers: Contents that must be there at one time, as later iterations read them again.
+            read_first: No buffer for the next content while the one before is read: reading is short.
             keep: Its memory is not released at the end.
             whole: Every content has a buffer of its own.
         """
@@ -81,7 +83,7 @@ class TileLoop(StagedLoop):
         slot = Slot(
             name, memory, bytes_per_partition, partitions, dtype, content,
             stationary=stationary, extra_buffers=extra_buffers, least_buffers=least_buffers, keep=keep,
-            whole=whole,
+            read_first=read_first, whole=whole,
         )  # fmt: skip
         self._slots.append(slot)
         return slot

@@ -12,9 +12,10 @@ from neuron_tools.compiler import compile_logical, compile_module
 from neuron_tools.compiler.hlo import Operation, Value
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
 from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.records.program import Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
+from neuron_tools.simulator.instruction_costs import instruction_costs
 from tests.unit.compiler.modules import tile_races
 from tests.unit.frontends.signatures import describe_call
 
@@ -187,3 +188,29 @@ def test_long_sequences_have_room_for_what_waits_for_further_heads():
     program = compile_module(with_tokens_first(graph), TRN1)
     assert [operation.opcode for operation in program.hlo] == [ATTENTION_GRADIENT]
     check(program, TRN1)
+
+
+def busy_ps(program, engine):
+    """Time in which an engine issues: from each instruction's start to when the next one could start."""
+    rows = program.instructions[program.instructions["engine"] == engine]
+    return int(instruction_costs(rows, TRN1)[0].sum())
+
+
+@pytest.mark.parametrize(("rows", "of_tokens"), [(128, True), (512, True), (512, False)])
+def test_in_fp32_it_runs_at_the_pace_of_the_tensor_engine(rows, of_tokens):
+    graph = module(batch=4, heads=12, rows=rows, dtype=torch.float32, of_tokens=of_tokens)
+    program = compile_module(graph, TRN1)
+    assert simulate(program, TRN1).duration_ps <= 1.2 * busy_ps(program, Engine.TENSOR)
+
+
+def test_in_bf16_it_runs_at_the_pace_of_the_port_to_psum_that_two_engines_share():
+    program = compile_module(module(batch=4, heads=12, rows=512, of_tokens=True), TRN1)
+    port_ps = sum(busy_ps(program, engine) for engine in (Engine.VECTOR, Engine.SCALAR))
+    assert simulate(program, TRN1).duration_ps <= 1.3 * port_ps
+
+
+def test_rows_of_so_many_heads_are_loaded_together_that_they_move_well():
+    loaded = compile_module(module(batch=4, heads=12, of_tokens=True), TRN1).dmas
+    rows = loaded[(loaded["source_memory"] == Memory.HBM) & (loaded["bytes"] > 128 * 64 * 2)]
+    assert (rows["descriptor_bytes"] == 12 * 64 * 2).all()
+    assert not rows["strided"].any()
