@@ -114,8 +114,9 @@ class Matmul(OperandBlocks):
         self._left = self._turned_beforehand(self._left, sizes.rows, self._fits_whole(left))
         self._blocking = self._choose_blocking()
         if self._blocking.depth_tiles < self._depth_tiles:
-            self._right = self._turned_beforehand(right, sizes.columns, keep=False)
-            self._left = self._turned_beforehand(self._left, sizes.rows, keep=False)
+            # What meets one block of the other side only is turned once on its way in, too.
+            self._right = self._turned_beforehand(right, sizes.columns, sizes.rows <= self._row_tile)
+            self._left = self._turned_beforehand(self._left, sizes.rows, sizes.columns <= self._moving)
             self._blocking = self._choose_blocking()
 
     def generate(self) -> None:
@@ -271,8 +272,8 @@ class Matmul(OperandBlocks):
             return (1,)
         if self._left.method in ("tensor", "resident"):
             return tuple(dict.fromkeys((row_tiles, 1)))
-        few = (row_tiles, min(4, row_tiles), 1) if self._searches_blocks else (min(4, row_tiles), 1)
-        return tuple(dict.fromkeys(few))
+        few = (row_tiles, min(4, row_tiles), min(2, row_tiles), 1)
+        return tuple(dict.fromkeys(few if self._searches_blocks else few[1::2]))
 
     def _blocking_ns(self, blocking: Blocking) -> tuple[float, float]:
         """Time of the first loads and of the Tensor engine, or of all loads if longer; of all loads."""

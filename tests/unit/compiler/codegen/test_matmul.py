@@ -75,3 +75,25 @@ def test_the_tensor_engine_alone_makes_them():
     rows = gradient_of_weight(2048, 768, 768, torch.bfloat16).instructions
     assert not (rows["opcode"] == Opcode.TRANSPOSE).any()
     assert (rows["engine"] == Engine.TENSOR).any()
+
+
+def linear(rows, inputs, outputs, dtype=torch.float32):
+    data, weight = (torch.empty(size, inputs, dtype=dtype, device="meta") for size in (rows, outputs))
+    target = torch.ops.aten.mm.default
+    module = lower_operation(target.name(), describe_call(target, (data, weight.T), {}))
+    return compile_module(module, CORE)
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 200_704, 10), (32, 25_088, 512)])
+def test_what_meets_one_block_of_the_other_side_never_goes_back_to_memory_to_be_turned(rows, inputs, outputs):
+    program = linear(rows, inputs, outputs)
+    moved = loaded(program)["bytes"].sum()
+    assert moved <= 1.1 * 4 * inputs * (rows + outputs)
+    stored = program.dmas[program.dmas["destination_memory"] == Memory.HBM]["bytes"].sum()
+    assert stored == 4 * rows * outputs
+    assert tile_races(program) == 0
+
+
+def test_a_long_contraction_of_few_rows_takes_at_most_three_times_as_long_as_its_bytes():
+    duration_s = simulate(linear(64, 200_704, 10), CORE).duration_ps * 1e-12
+    assert duration_s <= 3 * 4 * 200_704 * (64 + 10) / DRAWN_BY_A_CORE
