@@ -2,7 +2,6 @@
 #include "python_functions.h"
 
 #include "activity.h"
-#include "device.h"
 #include "memory.h"
 #include "python_callbacks.h"
 #include "timeline.h"
@@ -15,13 +14,8 @@ PyObject* as_bytes(const int64_t* values, size_t count) {
       reinterpret_cast<const char*>(values), static_cast<Py_ssize_t>(count * sizeof(int64_t)));
 }
 
-PyObject* take(PyObject*, PyObject* argument) {
-  const long device = PyLong_AsLong(argument);
-  if (device < 0 || device >= device_count()) {
-    PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%ld.", device);
-    return nullptr;
-  }
-  const auto activity = take_activity(static_cast<int>(device));
+PyObject* activity_of(int device) {
+  const auto activity = take_activity(device);
   return Py_BuildValue(
       "{s:L,s:L,s:L,s:L,s:L,s:N,s:N}", "untimed_executions", static_cast<long long>(activity.untimed_executions),
       "failed_executions", static_cast<long long>(activity.failed_executions), "bytes_to_device",
@@ -36,20 +30,11 @@ PyObject* on_first_allocation(PyObject*, PyObject* callback) {
   return none();
 }
 
-PyObject* finish(PyObject*, PyObject* argument) {
-  const long device = PyLong_AsLong(argument);
-  if (device < 0 || device >= device_count()) {
-    PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%ld.", device);
-    return nullptr;
-  }
-  return PyLong_FromLongLong(device_finish_ns(static_cast<int>(device)));
-}
-
 }  // namespace
 
 PyMethodDef activity_functions[] = {
-    {"take_activity", take, METH_O, nullptr},
-    {"device_finish_ns", finish, METH_O, nullptr},
+    {"take_activity", call_on_device<activity_of>, METH_O, nullptr},
+    {"device_finish_ns", call_on_device<device_finish_ns>, METH_O, nullptr},
     {"set_first_allocation_callback", on_first_allocation, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,7 +1,6 @@
 // Collectives of several processes, for Python: who meets whom, and when, is decided there.
 #include "python_functions.h"
 
-#include "device.h"
 #include "recorder.h"
 #include "timeline.h"
 #include "waiting.h"
@@ -17,21 +16,13 @@ void delete_issue(PyObject* capsule) {
   delete static_cast<CollectiveIssue*>(PyCapsule_GetPointer(capsule, kCapsule));
 }
 
-// A device index argument; false with an exception set where it is none of ours.
-bool is_device(int index) {
-  if (index >= 0 && index < device_count()) {
-    return true;
-  }
-  PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%d.", index);
-  return false;
-}
-
 PyObject* issue(PyObject*, PyObject* arguments) {
   int device = 0, has_user_frames = 0;
-  if (!PyArg_ParseTuple(arguments, "ip", &device, &has_user_frames) || !is_device(device)) {
+  if (!PyArg_ParseTuple(arguments, "ip", &device, &has_user_frames)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
+    check_device(device);
     if (!timing_is_on()) {
       return none();
     }
@@ -72,36 +63,28 @@ PyObject* record(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* hold_stream(PyObject*, PyObject* arguments) {
+// A function of a device and a time.
+template <void (*function)(int device, int64_t time_ns)>
+PyObject* call_at(PyObject*, PyObject* arguments) {
   int device = 0;
   long long time_ns = 0;
-  if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns) || !is_device(device)) {
-    return nullptr;
-  }
-  run_waiting(device);
-  hold_stream_until(device, current_stream(device), time_ns);
-  return none();
-}
-
-PyObject* wait_host(PyObject*, PyObject* arguments) {
-  int device = 0;
-  long long time_ns = 0;
-  if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns) || !is_device(device)) {
+  if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns)) {
     return nullptr;
   }
   return guarded([&] {
+    check_device(device);
     run_waiting(device);
-    record_synchronize(device, current_stream(device), time_ns);
+    function(device, time_ns);
     return none();
   });
 }
 
-PyObject* set_event_time(PyObject*, PyObject* argument) {
-  const long long time_ns = PyLong_AsLongLong(argument);
-  if (time_ns == -1 && PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  return PyLong_FromLongLong(exchange_event_time(time_ns));
+void hold(int device, int64_t time_ns) {
+  hold_stream_until(device, current_stream(device), time_ns);
+}
+
+void wait(int device, int64_t time_ns) {
+  record_synchronize(device, current_stream(device), time_ns);
 }
 
 }  // namespace
@@ -109,9 +92,9 @@ PyObject* set_event_time(PyObject*, PyObject* argument) {
 PyMethodDef collective_functions[] = {
     {"issue_collective", issue, METH_VARARGS, nullptr},
     {"record_collective", record, METH_VARARGS, nullptr},
-    {"hold_stream", hold_stream, METH_VARARGS, nullptr},
-    {"wait_host", wait_host, METH_VARARGS, nullptr},
-    {"set_event_time", set_event_time, METH_O, nullptr},
+    {"hold_stream", call_at<hold>, METH_VARARGS, nullptr},
+    {"wait_host", call_at<wait>, METH_VARARGS, nullptr},
+    {"set_event_time", call_with_number<exchange_event_time>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -72,11 +72,15 @@ int current_device() {
   return current;
 }
 
-void set_current_device(int index) {
+void check_device(int64_t index) {
   TORCH_CHECK(
       index >= 0 && index < device_count(),
       "There is no device neuron:", index, ": this process has ", device_count(),
       " NeuronCore(s); set NEURON_RT_NUM_CORES to have more.");
+}
+
+void set_current_device(int index) {
+  check_device(index);
   current = index;
 }
 

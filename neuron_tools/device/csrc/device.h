@@ -3,6 +3,8 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
+
 namespace neuron {
 
 inline constexpr auto kNeuron = c10::DeviceType::PrivateUse1;
@@ -18,7 +20,8 @@ void set_default_device_count(int count);
 // The calling thread's device; starts as LOCAL_RANK modulo the device count.
 int current_device();
 
-// Throws where there is no such device.
+// Throw where there is no such device.
+void check_device(int64_t index);
 void set_current_device(int index);
 
 // Returns the previous device; a negative index changes nothing.

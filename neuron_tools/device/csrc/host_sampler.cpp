@@ -388,13 +388,6 @@ PyObject* begin_sampling(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* end_sampling(PyObject*, PyObject*) {
-  return guarded([] {
-    stop_sampling();
-    return none();
-  });
-}
-
 PyObject* add_collection(PyObject*, PyObject* arguments) {
   long long start_ns = 0, wall_start_ns = 0, end_ns = 0, wall_end_ns = 0;
   int frames = 0;
@@ -411,7 +404,7 @@ PyObject* add_collection(PyObject*, PyObject* arguments) {
 
 PyMethodDef sampler_functions[] = {
     {"start_sampling", begin_sampling, METH_VARARGS, nullptr},
-    {"stop_sampling", end_sampling, METH_NOARGS, nullptr},
+    {"stop_sampling", call<stop_sampling>, METH_NOARGS, nullptr},
     {"record_collection", add_collection, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

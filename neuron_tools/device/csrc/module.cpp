@@ -1,7 +1,6 @@
 // The Python face of the device core, in raw CPython: pybind11 would double the build time.
 #include "python_functions.h"
 
-#include "device.h"
 #include "generator.h"
 #include "memory.h"
 #include "registration.h"
@@ -16,65 +15,13 @@
 namespace neuron {
 namespace {
 
-// A device index argument; -1 with an exception set where it is none of ours.
-int parse_device(PyObject* argument) {
-  const long index = PyLong_AsLong(argument);
-  if (index == -1 && PyErr_Occurred() != nullptr) {
-    return -1;
-  }
-  if (index < 0 || index >= device_count()) {
-    PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%ld: this process has %d NeuronCore(s).", index,
-                 device_count());
-    return -1;
-  }
-  return static_cast<int>(index);
+int register_kernels() {
+  static const int count = register_boxed_kernels();
+  return count;
 }
 
-PyObject* register_kernels(PyObject*, PyObject*) {
-  static int count = 0;
-  return guarded([] {
-    if (count == 0) {
-      count = register_boxed_kernels();
-    }
-    return PyLong_FromLong(count);
-  });
-}
-
-PyObject* register_xla(PyObject*, PyObject*) {
-  return guarded([] {
-    register_xla_device();
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* get_device_count(PyObject*, PyObject*) {
-  return PyLong_FromLong(device_count());
-}
-
-PyObject* set_default_count(PyObject*, PyObject* argument) {
-  const long count = PyLong_AsLong(argument);
-  if (count == -1 && PyErr_Occurred()) {
-    return nullptr;
-  }
-  set_default_device_count(static_cast<int>(count));
-  Py_RETURN_NONE;
-}
-
-PyObject* get_current_device(PyObject*, PyObject*) {
-  return PyLong_FromLong(current_device());
-}
-
-PyObject* exchange_device(PyObject*, PyObject* argument) {
-  const long index = PyLong_AsLong(argument);
-  if (index == -1 && PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  return guarded([index] { return PyLong_FromLong(exchange_current_device(static_cast<int>(index))); });
-}
-
-PyObject* get_default_generator(PyObject*, PyObject* argument) {
-  const int device = parse_device(argument);
-  return device < 0 ? nullptr : THPGenerator_initDefaultGenerator(default_generator(device));
+PyObject* generator_of(int device) {
+  return THPGenerator_initDefaultGenerator(default_generator(device));
 }
 
 bool set_integer(PyObject* dictionary, const char* key, int64_t value) {
@@ -85,9 +32,8 @@ bool set_integer(PyObject* dictionary, const char* key, int64_t value) {
 }
 
 // Of all allocations, and with a prefix those of the small and of the large ones.
-PyObject* get_memory_statistics(PyObject*, PyObject* argument) {
-  const int device = parse_device(argument);
-  PyObject* result = device < 0 ? nullptr : PyDict_New();
+PyObject* memory_statistics_of(int device) {
+  PyObject* result = PyDict_New();
   if (result == nullptr) {
     return nullptr;
   }
@@ -115,24 +61,6 @@ PyObject* get_memory_statistics(PyObject*, PyObject* argument) {
   return result;
 }
 
-PyObject* reset_peak_memory(PyObject*, PyObject* argument) {
-  const int device = parse_device(argument);
-  if (device < 0) {
-    return nullptr;
-  }
-  reset_peak_statistics(device);
-  return none();
-}
-
-PyObject* reset_accumulated_memory(PyObject*, PyObject* argument) {
-  const int device = parse_device(argument);
-  if (device < 0) {
-    return nullptr;
-  }
-  reset_accumulated_statistics(device);
-  return none();
-}
-
 PyObject* get_memory_holders(PyObject*, PyObject* arguments) {
   int device = 0;
   Py_ssize_t most = 0;
@@ -154,23 +82,6 @@ PyObject* get_buffer_number(PyObject*, PyObject* argument) {
   return PyLong_FromLongLong(buffer == nullptr ? 0 : buffer->ordinal);
 }
 
-PyObject* set_limit(PyObject*, PyObject* argument) {
-  const long long bytes = PyLong_AsLongLong(argument);
-  if (bytes == -1 && PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  set_memory_limit(bytes);
-  return none();
-}
-
-PyObject* get_limit(PyObject*, PyObject*) {
-  return PyLong_FromLongLong(memory_limit());
-}
-
-PyObject* get_values_are_skipped(PyObject*, PyObject*) {
-  return PyBool_FromLong(values_are_skipped() ? 1 : 0);
-}
-
 PyObject* get_skips_values_of(PyObject*, PyObject* argument) {
   if (!THPVariable_Check(argument)) {
     PyErr_SetString(PyExc_TypeError, "A tensor is expected.");
@@ -182,22 +93,22 @@ PyObject* get_skips_values_of(PyObject*, PyObject* argument) {
 }  // namespace
 
 PyMethodDef device_functions[] = {
-    {"register_kernels", register_kernels, METH_NOARGS, nullptr},
-    {"register_xla_device", register_xla, METH_NOARGS, nullptr},
-    {"device_count", get_device_count, METH_NOARGS, nullptr},
-    {"set_default_device_count", set_default_count, METH_O, nullptr},
-    {"current_device", get_current_device, METH_NOARGS, nullptr},
-    {"exchange_device", exchange_device, METH_O, nullptr},
-    {"default_generator", get_default_generator, METH_O, nullptr},
-    {"memory_statistics", get_memory_statistics, METH_O, nullptr},
-    {"reset_peak_memory", reset_peak_memory, METH_O, nullptr},
-    {"reset_accumulated_memory", reset_accumulated_memory, METH_O, nullptr},
+    {"register_kernels", call<register_kernels>, METH_NOARGS, nullptr},
+    {"register_xla_device", call<register_xla_device>, METH_NOARGS, nullptr},
+    {"device_count", call<device_count>, METH_NOARGS, nullptr},
+    {"set_default_device_count", call_with_number<set_default_device_count>, METH_O, nullptr},
+    {"current_device", call<current_device>, METH_NOARGS, nullptr},
+    {"exchange_device", call_with_number<exchange_current_device>, METH_O, nullptr},
+    {"default_generator", call_on_device<generator_of>, METH_O, nullptr},
+    {"memory_statistics", call_on_device<memory_statistics_of>, METH_O, nullptr},
+    {"reset_peak_memory", call_on_device<reset_peak_statistics>, METH_O, nullptr},
+    {"reset_accumulated_memory", call_on_device<reset_accumulated_statistics>, METH_O, nullptr},
     {"memory_holders", get_memory_holders, METH_VARARGS, nullptr},
     {"buffer_number", get_buffer_number, METH_O, nullptr},
-    {"set_memory_limit", set_limit, METH_O, nullptr},
-    {"memory_limit", get_limit, METH_NOARGS, nullptr},
+    {"set_memory_limit", call_with_number<set_memory_limit>, METH_O, nullptr},
+    {"memory_limit", call<memory_limit>, METH_NOARGS, nullptr},
     {"skips_values_of", get_skips_values_of, METH_O, nullptr},
-    {"values_are_skipped", get_values_are_skipped, METH_NOARGS, nullptr},
+    {"values_are_skipped", call<values_are_skipped>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -3,6 +3,7 @@
 #include "python_callbacks.h"
 
 #include "host_clock.h"
+#include "look_up.h"
 #include "operators.h"
 #include "recorder.h"
 #include "signature.h"
@@ -125,16 +126,6 @@ Cost ask_python(const OperatorInfo& info, const Stack& stack) {
   return cost;
 }
 
-bool find_cost(uint64_t hash, Cost* cost) {
-  std::lock_guard<std::mutex> lock(cost_mutex);
-  const auto found = costs.find(hash);
-  if (found == costs.end()) {
-    return false;
-  }
-  *cost = found->second;
-  return true;
-}
-
 // Another thread is asking Python for this very signature: its answer is awaited, with the GIL given away.
 void await_cost(uint64_t hash) {
   while (costs_in_work.count(hash) != 0) {
@@ -146,12 +137,12 @@ void await_cost(uint64_t hash) {
 
 Cost find_or_ask(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
   Cost cost;
-  if (find_cost(hash, &cost)) {
+  if (look_up(cost_mutex, costs, hash, &cost)) {
     return cost;
   }
   const CallbackScope scope;
   await_cost(hash);
-  if (find_cost(hash, &cost)) {
+  if (look_up(cost_mutex, costs, hash, &cost)) {
     return cost;
   }
   costs_in_work.insert(hash);
@@ -267,16 +258,6 @@ FusedCost ask_python_fused(const FusionRequest& request) {
   return fused;
 }
 
-bool find_fused_cost(uint64_t hash, FusedCost* cost) {
-  std::lock_guard<std::mutex> lock(cost_mutex);
-  const auto found = fused_costs.find(hash);
-  if (found == fused_costs.end()) {
-    return false;
-  }
-  *cost = found->second;
-  return true;
-}
-
 void replace_callback(PyObject*& slot, PyObject* callback) {
   PyObject* old = slot;
   slot = callback == Py_None ? nullptr : callback;
@@ -346,7 +327,7 @@ Cost cost_of(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
 FusedCost fused_cost_of(const FusionRequest& request) {
   const uint64_t hash = hash_of(request);
   FusedCost fused;
-  if (find_fused_cost(hash, &fused)) {
+  if (look_up(cost_mutex, fused_costs, hash, &fused)) {
     return fused;
   }
   {

@@ -3,9 +3,12 @@
 
 #include <Python.h>
 
+#include "device.h"
+
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <type_traits>
 
 namespace neuron {
 
@@ -34,6 +37,54 @@ PyObject* guarded(Body body) {
 
 inline PyObject* none() {
   Py_RETURN_NONE;
+}
+
+template <class Value>
+PyObject* to_python(Value value) {
+  if constexpr (std::is_same_v<Value, PyObject*>) {
+    return value;
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return PyBool_FromLong(value);
+  } else if constexpr (std::is_unsigned_v<Value>) {
+    return PyLong_FromUnsignedLongLong(value);
+  } else {
+    return PyLong_FromLongLong(value);
+  }
+}
+
+template <class Function, class... Arguments>
+PyObject* answer(Function function, Arguments... arguments) {
+  return guarded([&]() -> PyObject* {
+    if constexpr (std::is_void_v<decltype(function(arguments...))>) {
+      function(arguments...);
+      return none();
+    } else {
+      return to_python(function(arguments...));
+    }
+  });
+}
+
+// Functions of the module made of plain ones: of no argument, of an integer, of the index of a device.
+template <auto function>
+PyObject* call(PyObject*, PyObject*) {
+  return answer(function);
+}
+
+template <auto function>
+PyObject* call_with_number(PyObject*, PyObject* argument) {
+  const long long number = PyLong_AsLongLong(argument);
+  return number == -1 && PyErr_Occurred() != nullptr ? nullptr : answer(function, number);
+}
+
+template <auto function>
+auto checked(int64_t device) {
+  check_device(device);
+  return function(static_cast<int>(device));
+}
+
+template <auto function>
+PyObject* call_on_device(PyObject* self, PyObject* argument) {
+  return call_with_number<checked<function>>(self, argument);
 }
 
 }  // namespace neuron

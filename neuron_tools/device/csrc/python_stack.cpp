@@ -2,6 +2,7 @@
 
 #include "python_stack.h"
 
+#include "look_up.h"
 #include "python_callbacks.h"
 
 #include <array>
@@ -127,19 +128,9 @@ uint32_t number_new_stack(const RawStack& stack) {
   return id;
 }
 
-bool find_stack(uint64_t hash, uint32_t* id) {
-  std::lock_guard<std::mutex> lock(stack_mutex);
-  const auto found = stack_by_raw_hash.find(hash);
-  if (found == stack_by_raw_hash.end()) {
-    return false;
-  }
-  *id = found->second;
-  return true;
-}
-
 uint32_t number_stack(uint64_t hash, const RawStack& stack) {
   uint32_t id = 0;
-  if (find_stack(hash, &id)) {
+  if (look_up(stack_mutex, stack_by_raw_hash, hash, &id)) {
     return id;
   }
   const PyGILState_STATE gil = PyGILState_Ensure();

@@ -74,25 +74,13 @@ PyObject* drop_recording(PyObject*, PyObject*) {
   return result;
 }
 
-PyObject* set_fusion(PyObject*, PyObject* argument) {
-  const long mode = PyLong_AsLong(argument);
-  if (mode == -1 && PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  return guarded([mode] {
-    run_all_waiting();
-    set_fusion_mode(static_cast<FusionMode>(mode));
-    return none();
-  });
+void set_fusion(long long mode) {
+  run_all_waiting();
+  set_fusion_mode(static_cast<FusionMode>(mode));
 }
 
 PyObject* settle(PyObject*, PyObject*) {
   return without_gil([] { run_all_waiting(); });
-}
-
-PyObject* boundary(PyObject*, PyObject*) {
-  mark_boundary();
-  return none();
 }
 
 PyObject* flush(PyObject*, PyObject*) {
@@ -102,18 +90,6 @@ PyObject* flush(PyObject*, PyObject*) {
 PyObject* get_recording_error(PyObject*, PyObject*) {
   const std::string error = event_log_error();
   return error.empty() ? none() : PyUnicode_FromString(error.c_str());
-}
-
-PyObject* get_record_count(PyObject*, PyObject*) {
-  return PyLong_FromUnsignedLongLong(record_count());
-}
-
-PyObject* get_timing_is_on(PyObject*, PyObject*) {
-  return PyBool_FromLong(timing_is_on());
-}
-
-PyObject* get_recording_is_on(PyObject*, PyObject*) {
-  return PyBool_FromLong(recording_is_on());
 }
 
 PyObject* set_clock(PyObject*, PyObject* arguments) {
@@ -126,28 +102,6 @@ PyObject* set_clock(PyObject*, PyObject* arguments) {
   return none();
 }
 
-PyObject* get_host_now(PyObject*, PyObject*) {
-  return PyLong_FromLongLong(host_now_ns());
-}
-
-PyObject* pause_clock(PyObject*, PyObject*) {
-  return PyLong_FromLongLong(pause_host_clock());
-}
-
-PyObject* resume_clock(PyObject*, PyObject*) {
-  resume_host_clock();
-  return none();
-}
-
-PyObject* set_launch_overhead(PyObject*, PyObject* argument) {
-  const long long overhead_ns = PyLong_AsLongLong(argument);
-  if (overhead_ns == -1 && PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  set_launch_overhead_ns(overhead_ns);
-  return none();
-}
-
 PyObject* set_copies(PyObject*, PyObject* arguments) {
   double bytes_per_second = 0;
   long long latency_ns = 0;
@@ -156,14 +110,6 @@ PyObject* set_copies(PyObject*, PyObject* arguments) {
   }
   set_copy_model(bytes_per_second, latency_ns);
   return none();
-}
-
-PyObject* set_module(PyObject*, PyObject* argument) {
-  const unsigned long module = PyLong_AsUnsignedLong(argument);
-  if (PyErr_Occurred() != nullptr) {
-    return nullptr;
-  }
-  return PyLong_FromUnsignedLong(exchange_module(static_cast<uint32_t>(module)));
 }
 
 PyObject* name_module(PyObject*, PyObject* arguments) {
@@ -224,10 +170,6 @@ PyObject* add_internal(PyObject*, PyObject* argument) {
   return none();
 }
 
-PyObject* capture(PyObject*, PyObject*) {
-  return PyLong_FromUnsignedLong(capture_stack());
-}
-
 }  // namespace
 
 PyMethodDef recorder_functions[] = {
@@ -236,20 +178,20 @@ PyMethodDef recorder_functions[] = {
     {"stop_recording", end_recording, METH_NOARGS, nullptr},
     {"abandon_recording", drop_recording, METH_NOARGS, nullptr},
     {"flush", flush, METH_NOARGS, nullptr},
-    {"set_fusion", set_fusion, METH_O, nullptr},
+    {"set_fusion", call_with_number<set_fusion>, METH_O, nullptr},
     {"settle", settle, METH_NOARGS, nullptr},
-    {"mark_boundary", boundary, METH_NOARGS, nullptr},
+    {"mark_boundary", call<mark_boundary>, METH_NOARGS, nullptr},
     {"recording_error", get_recording_error, METH_NOARGS, nullptr},
-    {"record_count", get_record_count, METH_NOARGS, nullptr},
-    {"timing_is_on", get_timing_is_on, METH_NOARGS, nullptr},
-    {"recording_is_on", get_recording_is_on, METH_NOARGS, nullptr},
+    {"record_count", call<record_count>, METH_NOARGS, nullptr},
+    {"timing_is_on", call<timing_is_on>, METH_NOARGS, nullptr},
+    {"recording_is_on", call<recording_is_on>, METH_NOARGS, nullptr},
     {"set_clock", set_clock, METH_VARARGS, nullptr},
-    {"host_now_ns", get_host_now, METH_NOARGS, nullptr},
-    {"pause_clock", pause_clock, METH_NOARGS, nullptr},
-    {"resume_clock", resume_clock, METH_NOARGS, nullptr},
-    {"set_launch_overhead_ns", set_launch_overhead, METH_O, nullptr},
+    {"host_now_ns", call<host_now_ns>, METH_NOARGS, nullptr},
+    {"pause_clock", call<pause_host_clock>, METH_NOARGS, nullptr},
+    {"resume_clock", call<resume_host_clock>, METH_NOARGS, nullptr},
+    {"set_launch_overhead_ns", call_with_number<set_launch_overhead_ns>, METH_O, nullptr},
     {"set_copy_model", set_copies, METH_VARARGS, nullptr},
-    {"set_module", set_module, METH_O, nullptr},
+    {"set_module", call_with_number<exchange_module>, METH_O, nullptr},
     {"name_module", name_module, METH_VARARGS, nullptr},
     {"set_optimizer", set_optimizer, METH_O, nullptr},
     {"suppress", suppress, METH_O, nullptr},
@@ -258,7 +200,7 @@ PyMethodDef recorder_functions[] = {
     {"record_range", add_range, METH_VARARGS, nullptr},
     {"run_graph", run_graph, METH_VARARGS, nullptr},
     {"add_internal_folder", add_internal, METH_O, nullptr},
-    {"capture_stack", capture, METH_NOARGS, nullptr},
+    {"capture_stack", call<capture_stack>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

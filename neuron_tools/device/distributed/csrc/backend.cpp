@@ -200,50 +200,26 @@ class DelegatingBackend final : public c10d::Backend {
   intrusive_ptr<c10d::Work> reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     return begin("reduce", tensors, options);
   }
-  intrusive_ptr<c10d::Work> allgather(
-      TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return begin("allgather", outputs, inputs, options);
+// An operation with outputs, inputs and options, which the delegate knows by `name`.
+#define DELEGATED(method, name, Outputs, Inputs, Options)                                                        \
+  intrusive_ptr<c10d::Work> method(Outputs& outputs, Inputs& inputs, const c10d::Options& options) override {     \
+    return begin(#name, outputs, inputs, options);                                                               \
   }
-  intrusive_ptr<c10d::Work> _allgather_base(
-      at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
-    return begin("allgather_base", output, input, options);
-  }
-  intrusive_ptr<c10d::Work> allgather_coalesced(
-      TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return begin("allgather_coalesced", outputs, inputs, options);
-  }
-  intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(
-      Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return begin("allgather_into_tensor_coalesced", outputs, inputs, options);
-  }
-  intrusive_ptr<c10d::Work> gather(
-      TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    return begin("gather", outputs, inputs, options);
-  }
-  intrusive_ptr<c10d::Work> scatter(
-      Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
-    return begin("scatter", outputs, inputs, options);
-  }
-  intrusive_ptr<c10d::Work> reduce_scatter(
-      Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) override {
-    return begin("reduce_scatter", outputs, inputs, options);
-  }
-  intrusive_ptr<c10d::Work> _reduce_scatter_base(
-      at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
-    return begin("reduce_scatter_base", output, input, options);
-  }
-  intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(
-      Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) override {
-    return begin("reduce_scatter_tensor_coalesced", outputs, inputs, options);
-  }
+  DELEGATED(allgather, allgather, TensorLists, Tensors, AllgatherOptions)
+  DELEGATED(_allgather_base, allgather_base, at::Tensor, at::Tensor, AllgatherOptions)
+  DELEGATED(allgather_coalesced, allgather_coalesced, TensorLists, Tensors, AllgatherOptions)
+  DELEGATED(allgather_into_tensor_coalesced, allgather_into_tensor_coalesced, Tensors, Tensors, AllgatherOptions)
+  DELEGATED(gather, gather, TensorLists, Tensors, GatherOptions)
+  DELEGATED(scatter, scatter, Tensors, TensorLists, ScatterOptions)
+  DELEGATED(reduce_scatter, reduce_scatter, Tensors, TensorLists, ReduceScatterOptions)
+  DELEGATED(_reduce_scatter_base, reduce_scatter_base, at::Tensor, at::Tensor, ReduceScatterOptions)
+  DELEGATED(reduce_scatter_tensor_coalesced, reduce_scatter_tensor_coalesced, Tensors, Tensors, ReduceScatterOptions)
+  DELEGATED(alltoall, alltoall, Tensors, Tensors, AllToAllOptions)
+#undef DELEGATED
   intrusive_ptr<c10d::Work> alltoall_base(
       at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes, std::vector<int64_t>& input_sizes,
       const c10d::AllToAllOptions& options) override {
     return begin("alltoall_base", output, input, output_sizes, input_sizes, options);
-  }
-  intrusive_ptr<c10d::Work> alltoall(
-      Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
-    return begin("alltoall", outputs, inputs, options);
   }
   intrusive_ptr<c10d::Work> send(Tensors& tensors, int peer, int tag) override {
     return begin("send", tensors, peer, tag);
