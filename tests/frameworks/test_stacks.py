@@ -13,9 +13,14 @@ from typing import Any
 
 import pytest
 
+import neuron_tools
+from neuron_profile.analysis.hotspots import find_hotspots
+
 FOLDER = Path(__file__).parent / "scripts"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 TOLERANCE = 1e-3
+OWN_SHARE = 0.9
+"""Of the device time, on lines of the script that the user wrote."""
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +36,8 @@ class Stack:
 STACKS = {
     "sft": Stack(("trl", "datasets", "accelerate")),
     "dpo": Stack(("trl", "datasets", "accelerate")),
+    "trainer": Stack(("accelerate",)),
+    "lightning_auto": Stack(("lightning",)),
     "lora": Stack(("peft",)),
     "int8": Stack(("torchao",)),
     "fp8": Stack(("torchao",)),
@@ -80,7 +87,17 @@ def test_it_runs_on_the_device_with_the_cpus_values(
     assert found["values"] == pytest.approx(expected["values"], rel=TOLERANCE)
 
 
-def test_captured_it_does_the_same(stack: str, expected: dict[str, Any], tmp_path: Path) -> None:
+def own_share(profile: Path) -> float:
+    """The part of the device time that counts to lines of the scripts here."""
+    with neuron_tools.open_profile(profile) as opened:
+        hotspots = find_hotspots(opened)
+    own = [line.cost.device_ns for line in hotspots.lines if Path(line.place.file).parent == FOLDER]
+    return sum(own) / hotspots.device_ns
+
+
+def test_captured_it_does_the_same_at_lines_of_the_script(
+    stack: str, expected: dict[str, Any], tmp_path: Path
+) -> None:
     capture = (
         sys.executable,
         "-m",
@@ -95,3 +112,4 @@ def test_captured_it_does_the_same(stack: str, expected: dict[str, Any], tmp_pat
     found = run(stack, tmp_path, before=capture)
     assert found["device"] == "neuron"
     assert found["values"] == pytest.approx(expected["values"], rel=TOLERANCE)
+    assert own_share(tmp_path / "run.nprof") >= OWN_SHARE
