@@ -43,6 +43,28 @@ _COLLECTIVES = """
 SELECT operation, len(string_split(replica_group, ',')) AS ranks, input_size, output_size, count(*) AS calls
 FROM CcOp WHERE operation IN ('AllGather', 'ReduceScatter') GROUP BY ALL
 """
+# Gradients that nothing gave back: those of the last step.
+_GRADIENTS = """
+SELECT CAST(coalesce(sum(size), 0) AS BIGINT) AS byte_count
+FROM MemoryEvent AS taken WHERE category = 'gradient' AND NOT EXISTS (
+    SELECT 1 FROM MemoryEvent AS given
+    WHERE given.kind = 'free' AND given.address = taken.address AND given.event_idx > taken.event_idx
+)
+"""
+# Inputs of checkpointed blocks that are held when a backward pass begins: what the embedding or a block gave.
+_BLOCK_INPUTS = """
+WITH begin AS (
+    SELECT min(event_idx) AS event_idx FROM MemoryEvent WHERE category = 'gradient'
+), held AS (
+    SELECT * FROM MemoryEvent AS taken, begin
+    WHERE category = 'activation' AND taken.event_idx < begin.event_idx AND NOT EXISTS (
+        SELECT 1 FROM MemoryEvent AS given WHERE given.kind = 'free' AND given.address = taken.address
+            AND given.event_idx BETWEEN taken.event_idx AND begin.event_idx
+    )
+)
+SELECT CAST(coalesce(sum(size), 0) AS BIGINT) AS byte_count FROM held
+WHERE regexp_matches(layer, '/tok_embeddings$|/layers/[0-9]+/_checkpoint_wrapped_module$')
+"""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -139,6 +161,16 @@ class Layout:
         """Two moments of each of a rank's elements, and a count of steps for each parameter."""
         return FP32 * (2 * self._elements(rank) + len(self._parameters))
 
+    def gradient_bytes(self) -> int:
+        """A rank's part of all gradients, in single precision, with the rows that fill the last shards."""
+        norm = self.gathered([(self.width, 1)])
+        elements = self.layers * self.gathered(self.block) + 2 * self.gathered(self.embedding) + norm
+        return FP32 * elements // self.sharded
+
+    def block_input_bytes(self) -> int:
+        """What full checkpointing keeps for the backward pass: each block's input, a part of the sequence."""
+        return self.layers * (BF16 * self.sequence * self.width // self.tensor)
+
     @property
     def _parameters(self) -> list[tuple[int, int]]:
         """Rows and columns of every parameter on one rank of a product."""
@@ -210,13 +242,21 @@ def differences(layout: Layout, profile: Profile) -> list[str]:
 
 
 def memory_differences(layout: Layout, profile: Profile) -> list[str]:
-    """What the profile says otherwise of what a rank keeps: parameters and the optimizer's state.
+    """What the profile says otherwise of what a rank keeps.
 
-    Both are held when most is, in the backward pass of the second step.
+    Parameters and the optimizer's state are held when most is, in the backward pass of the second step;
+    inputs of blocks when a backward pass begins, and gradients when it has ended.
     """
     holders = find_memory_holders(profile)
     held = {each.category: each.byte_count for each in by_category(holders)}
-    expected = {"parameter": layout.parameter_bytes(), "optimizer": layout.optimizer_bytes()}
+    for category, query in (("gradient", _GRADIENTS), ("block input", _BLOCK_INPUTS)):
+        held[category] = profile.query(query).to_pylist()[0]["byte_count"]
+    expected = {
+        "parameter": layout.parameter_bytes(),
+        "optimizer": layout.optimizer_bytes(),
+        "gradient": layout.gradient_bytes(),
+        "block input": layout.block_input_bytes(),
+    }
     return [
         f"{category}: {held.get(category, 0)} bytes, not {bytes_}"
         for category, bytes_ in expected.items()

@@ -43,6 +43,16 @@ def test_a_rank_keeps_its_share_of_each_parameter_in_single_precision() -> None:
     assert SMALL.optimizer_bytes() == 2 * SMALL.parameter_bytes() + 4 * (2 * 9 + 3)
 
 
+def test_gradients_are_kept_with_the_rows_that_fill_the_last_shards() -> None:
+    """k and v: 2 rows for 4 ranks, padded to 4; 5 words to 8: also on the last rank."""
+    block = 4 * 8 + 2 * (4 * 8) + 8 * 4 + 3 * 64 + 2 * 8
+    assert SMALL.gradient_bytes() == 4 * (2 * block + 2 * (8 * 8) + 8) // 4
+
+
+def test_of_each_checkpointed_block_a_ranks_part_of_the_sequence_is_kept() -> None:
+    assert SMALL.block_input_bytes() == 2 * (2 * 4 * 8 // 2)
+
+
 def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(torchtitan_layouts.FOLDER, raising=False)
     assert torchtitan_layouts.FOLDER in torchtitan_layouts.missing()
