@@ -14,8 +14,6 @@ INTERNAL_MODULES: set[int] = set()
 _getframe = sys._getframe
 _SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Of functions whose frames are called several times, each time perhaps from elsewhere."""
-_OUTSIDE, _START = -1, -2
-"""What stands for frames outside any kernel, and for what calls the kernel's own function."""
 
 
 @frozen
@@ -25,31 +23,48 @@ class Site:
     frames: tuple[Frame, ...]
 
 
+class _Context:
+    """A function as it was called from one place.
+
+    Attributes:
+        code: Its code, kept so that no other takes its id.
+        is_kernels: Whether it is the kernel's, not this package's.
+        sites: Numbers of the call sites in it by the position in its bytecode.
+        callees: What it calls, by the position in its bytecode and the id of the code.
+    """
+
+    __slots__ = ("callees", "code", "is_kernels", "sites")
+
+    def __init__(self, code: CodeType | None, is_kernels: bool) -> None:
+        self.code = code
+        self.is_kernels = is_kernels
+        self.sites: dict[int, int] = {}
+        self.callees: dict[tuple[int, int], _Context] = {}
+
+
 class CallSites:
     """The call sites of one run of a kernel.
 
-    While a function runs, what called it stays the same: frames under way are held with a number that stands
-    for them and their callers, so that a call in the same frame as the one before it looks up two integers.
+    While a function runs, what called it stays the same: its frame is held with a context that stands for it
+    and its callers, so that a call in the same frame as the one before it looks up one integer.
 
     Attributes:
-        sites: Numbers of call sites by the number of their frame and the position in its bytecode.
         site_list: The call sites by number.
         site_override: The site every call is said to come from; -1: its own.
         stop_code: The code that called the kernel: frames from there on are not the kernel's.
         frame: The kernel's frame that was looked up last.
-        context: What stands for that frame and its callers.
+        sites: Numbers of the call sites in it by the position in its bytecode.
     """
 
     def __init__(self) -> None:
-        self.sites: dict[tuple[int, int], int] = {}
         self.site_list: list[Site] = []
         self.site_override = -1
         self.stop_code: CodeType | None = None
         self.frame: FrameType | None = None
-        self.context = _OUTSIDE
-        self._held: dict[FrameType, int] = {}
-        self._contexts: dict[tuple[int, int, int], int] = {}
-        self._codes: list[CodeType] = []
+        self.sites: dict[int, int] = {}
+        self._start = _Context(None, is_kernels=False)
+        self._frames: list[FrameType] = []  # under way, the innermost last; some have ended
+        self._contexts: list[_Context] = []
         if not INTERNAL_MODULES:
             _note_internal_modules()
 
@@ -70,64 +85,78 @@ class CallSites:
         Args:
             frame: Of a function of the kernel, under way.
         """
-        context = self.context if frame is self.frame else self._enter(frame)
-        if context < 0:
-            outer = frame.f_back
-            return -1 if context == _OUTSIDE or outer is None else self.site_in(outer)
-        key = (context, frame.f_lasti)
-        found = self.sites.get(key)
-        return self._new_site(key, frame) if found is None else found
+        if frame is self.frame:
+            sites = self.sites
+        else:
+            context = self._enter(frame)
+            if context is None or not context.is_kernels:
+                outer = frame.f_back
+                return -1 if context is None or outer is None else self.site_in(outer)
+            sites = context.sites
+        position = frame.f_lasti
+        found = sites.get(position)
+        if found is None:
+            found = sites[position] = self._new_site(frame)
+        return found
 
     def leave(self) -> None:
         """Let go of the frames: the kernel has ended."""
-        self.frame, self.context = None, _OUTSIDE
-        self._held.clear()
+        self.frame, self.sites = None, {}
+        self._frames.clear()
+        self._contexts.clear()
 
-    def _enter(self, frame: FrameType) -> int:
+    def _enter(self, frame: FrameType) -> _Context | None:
         """What stands for a frame and its callers; it is held from now on, frames that have ended are not.
 
         Returns:
-            Its number; below 0 where it is of this package, _OUTSIDE where the kernel did not call it.
+            None where the kernel did not call it.
         """
-        held = self._held
-        context = held.get(frame)
-        if context is not None:
-            while next(reversed(held)) is not frame:
-                held.popitem()
+        frames, contexts, outer = self._frames, self._contexts, frame.f_back
+        context: _Context | None
+        at = len(frames)
+        while at:
+            at -= 1
+            held = frames[at]
+            if held is frame or held is outer:
+                del frames[at + 1 :], contexts[at + 1 :]
+                context = contexts[at]
+                if held is outer:
+                    context = self._callee(context, held, frame)
+                break
         else:
-            context = self._called(frame)
-            if context == _OUTSIDE or frame.f_code.co_flags & _SUSPENDED:
-                return context
-            held[frame] = context
-        self.frame, self.context = frame, context
+            context = self._called(frame, outer)
+        if context is None or frame.f_code.co_flags & _SUSPENDED:
+            return context
+        if not frames or frames[-1] is not frame:
+            frames.append(frame)
+            contexts.append(context)
+        if context.is_kernels:
+            self.frame, self.sites = frame, context.sites
         return context
 
-    def _called(self, frame: FrameType) -> int:
-        """What stands for a frame that is not held: its code, and what called it from where."""
-        outer = frame.f_back
+    def _called(self, frame: FrameType, outer: FrameType | None) -> _Context | None:
+        """What stands for a frame whose caller is not held."""
         if outer is None:
-            return _OUTSIDE
+            return None
         if outer.f_code is self.stop_code:
-            around, position = _START, 0
-            self._held.clear()
-        else:
-            around = self._enter(outer)
-            if around == _OUTSIDE:
-                return _OUTSIDE
-            position = outer.f_lasti if around >= 0 else 0
-        key = (around, position, id(frame.f_code))
-        known = self._contexts.get(key)
-        return self._new_context(key, frame) if known is None else known
+            self._frames.clear()
+            self._contexts.clear()
+            return self._callee(self._start, None, frame)
+        around = self._enter(outer)
+        return None if around is None else self._callee(around, outer, frame)
 
-    def _new_context(self, key: tuple[int, int, int], frame: FrameType) -> int:
-        if is_internal(frame):
-            INTERNAL_MODULES.add(id(frame.f_globals))
-        is_kernels = id(frame.f_globals) not in INTERNAL_MODULES
-        number = self._contexts[key] = len(self._codes) if is_kernels else _START - 1 - len(self._codes)
-        self._codes.append(frame.f_code)
-        return number
+    def _callee(self, around: _Context, outer: FrameType | None, frame: FrameType) -> _Context:
+        """What stands for a function that another one calls from where it stands."""
+        code = frame.f_code
+        key = (outer.f_lasti if outer is not None and around.is_kernels else 0, id(code))
+        known = around.callees.get(key)
+        if known is None:
+            if is_internal(frame):
+                INTERNAL_MODULES.add(id(frame.f_globals))
+            known = around.callees[key] = _Context(code, id(frame.f_globals) not in INTERNAL_MODULES)
+        return known
 
-    def _new_site(self, key: tuple[int, int], inner: FrameType) -> int:
+    def _new_site(self, inner: FrameType) -> int:
         frames: list[Frame] = []
         frame: FrameType | None = inner
         while frame is not None and frame.f_code is not self.stop_code:
@@ -138,7 +167,6 @@ class CallSites:
             frame = frame.f_back
         number = len(self.site_list)
         self.site_list.append(Site(tuple(frames)))
-        self.sites[key] = number
         return number
 
     def describe_site(self, site: int) -> str:

@@ -50,6 +50,14 @@ class _Accesses:
     epoch: Ints
     box: Ints
 
+    def reaches(self, other: _Accesses) -> bool:
+        """Whether the boxes around all accesses of both share a byte; cores that divide rows stay apart."""
+        if not len(self.row) or not len(other.row):
+            return False
+        one, two = self.box, other.box
+        lines = one[:, 0].min() < two[:, 1].max() and two[:, 0].min() < one[:, 1].max()
+        return bool(lines and one[:, 2].min() < two[:, 3].max() and two[:, 2].min() < one[:, 3].max())
+
     def within(self, other: _Accesses) -> _Accesses:
         """Those in reach of another core's: in the box around all that it accesses between two meetings."""
         epochs, group = np.unique(other.epoch, return_inverse=True)
@@ -130,7 +138,7 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
         _compare_writes(traces, tables, buffer.name, writes)
         for reader, read in enumerate(reads):
             for writer, written in enumerate(writes):
-                if reader != writer and len(read.row) and len(written.row):
+                if reader != writer and read.reaches(written):
                     _compare(traces, tables, buffer.name, (reader, writer), read, written, writes[reader])
 
 
@@ -142,7 +150,7 @@ def _compare_writes(
 ) -> None:
     """Warn of the first place that two cores write."""
     for (first, one), (second, other) in itertools.combinations(enumerate(writes), 2):
-        if not len(one.row) or not len(other.row):
+        if not one.reaches(other):
             continue
         near = one.within(other)
         for at in near.distinct():

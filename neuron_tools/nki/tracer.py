@@ -241,7 +241,7 @@ class Tracer(CallSites):
             frame = _getframe(2)
             while id(frame.f_globals) in INTERNAL_MODULES:
                 frame = frame.f_back  # type: ignore[assignment]  # a kernel's frame ends the walk
-            found = self.sites.get((self.context, frame.f_lasti)) if frame is self.frame else None
+            found = self.sites.get(frame.f_lasti) if frame is self.frame else None
             site = self.site_in(frame) if found is None else found
         call = (kind.number, site, w0, w1, r0, r1, r2, r3)
         calls = self.calls
@@ -297,8 +297,18 @@ class Tracer(CallSites):
         partition_axis: int = 0,
         name: str = "",
         kind: str = "scratch",
+        is_placed: bool = False,
     ) -> Buffer:
         """Declare a tensor's memory.
+
+        Args:
+            region: Where it lies.
+            dtype: Element type.
+            shape: Its shape.
+            partition_axis: The dimension that lies along the partitions.
+            name: Its name in messages and the profile.
+            kind: "input", "constant" or "scratch".
+            is_placed: Whether the kernel gives it an address; no check of a plain call tells its line then.
 
         Raises:
             NkiValidationError: More partitions than there are, or a PSUM tile larger than PSUM.
@@ -307,7 +317,8 @@ class Tracer(CallSites):
         buffer = Buffer(
             len(self.buffers), region, dtype, shape, lines=extent.lines, pitch=extent.pitch,
             blocks=extent.blocks, strides=extent.strides,
-            site=self.site() if self.recording else -1, name=name, kind=kind,
+            site=self.site() if self.noting_loops or (self.recording and not is_placed) else -1, name=name,
+            kind=kind,
         )  # fmt: skip
         if buffer.on_chip:
             buffer.tile_rank = 2

@@ -62,7 +62,9 @@ def ndarray(
     region = placement.region if placement is not None else _region(buffer)
     if region is MemoryRegion.shared_hbm:
         return trace_shared(trace, kind, extents, name)
-    storage = trace.new_buffer(region, kind, extents, partition_axis=axis, name=name or "")
+    storage = trace.new_buffer(
+        region, kind, extents, partition_axis=axis, name=name or "", is_placed=address is not None
+    )
     if address is not None:
         storage.partition, storage.address = int(address[0]), int(address[1])
     elif placement is not None:

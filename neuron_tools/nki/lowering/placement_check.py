@@ -7,6 +7,9 @@ read is lost where a cell of the tile was written by somebody else since the til
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import attrgetter
+
 import numpy as np
 
 from neuron_tools.arrays import Ints
@@ -69,22 +72,25 @@ def check_placed(trace: Tracer) -> None:
         )
 
 
+_PLACE = attrgetter("number", "blocks", "address", "pitch_bytes", "partition", "lines")
+"""Of a tensor, what its tiles' bounds follow from."""
+
+
 def _tiles(trace: Tracer, placed: list[Buffer]) -> _Tiles:
-    buffers = [buffer for buffer in placed for _ in range(buffer.blocks)]
-    blocks = [block for buffer in placed for block in range(buffer.blocks)]
-    first_tile, number = np.full(len(trace.buffers), -1, np.int64), 0
-    for buffer in placed:
-        first_tile[buffer.number] = number
-        number += buffer.blocks
-    behind = trace.core.sbuf_bytes_per_partition
-    starts = np.array([
-        _address(buffer, block) + (behind if buffer.region is MemoryRegion.psum else 0)
-        for buffer, block in zip(buffers, blocks)
-    ])  # fmt: skip
-    ends = starts + np.array([buffer.pitch_bytes for buffer in buffers])
-    first = np.array([buffer.partition for buffer in buffers])
-    last = first + np.array([buffer.partitions for buffer in buffers])
-    return _Tiles(buffers, blocks, first_tile, np.column_stack([starts, ends, first, last]))
+    number, count, address, pitch, partition, lines = (
+        np.fromiter(chain.from_iterable(map(_PLACE, placed)), np.int64).reshape(len(placed), -1).T
+    )
+    first_tile = np.full(len(trace.buffers), -1, np.int64)
+    first_tile[number] = starts = np.cumsum(count) - count
+    of, block = np.repeat(np.arange(len(placed)), count), np.arange(count.sum()) - np.repeat(starts, count)
+    byte = address[of] + block * pitch[of]
+    apart = np.array([bool(buffer.block_addresses) for buffer in placed])
+    for tile in np.flatnonzero(apart[of]):
+        byte[tile] = placed[of[tile]].block_addresses[block[tile]]
+    in_psum = np.array([buffer.region is MemoryRegion.psum for buffer in placed])
+    byte += np.where(in_psum[of], trace.core.sbuf_bytes_per_partition, 0)
+    bounds = np.column_stack([byte, byte + pitch[of], partition[of], partition[of] + (lines // count)[of]])
+    return _Tiles([placed[at] for at in of.tolist()], block.tolist(), first_tile, bounds)
 
 
 def _address(buffer: Buffer, block: int) -> int:
@@ -103,10 +109,11 @@ def _cells(bounds: Ints) -> tuple[Ints, int, int]:
 def _tiles_of_regions(trace: Tracer, tiles: _Tiles) -> Ints:
     """First and last tile that each region touches, the end exclusive; (0, 0) where none is placed."""
     regions = trace.region_table().astype(np.int64)
-    partitions = np.array([max(buffer.partitions, 1) for buffer in trace.buffers], np.int64)[regions[:, 0]]
     tile = tiles.first_tile[regions[:, 0]]
-    touched = np.column_stack(
-        [tile + regions[:, 1] // partitions, tile + (regions[:, 2] - 1) // partitions + 1]
-    )
-    touched[tile < 0] = 0
+    own = np.flatnonzero(tile >= 0)
+    tile, first, last = tile[own], regions[own, 1], regions[own, 2]
+    partitions = tiles.bounds[tile, 3] - tiles.bounds[tile, 2]
+    touched = np.zeros((len(regions), 2), np.int64)
+    touched[own, 0] = tile + first // partitions
+    touched[own, 1] = tile + (last - 1) // partitions + 1
     return touched
