@@ -44,8 +44,9 @@ class Buffer:
         region: Which memory.
         dtype: Element type it was declared with.
         element: NumPy type of its storage; float32 for narrow floats where they are not rounded.
-        narrow: Whether it still holds an argument's narrow floats, of which `element` is wider: until
-            something writes there, float32 would hold the same numbers in two or four times the memory.
+        borrowed: Whether it still holds an argument's array that cannot take what is written: one that may
+            not be written, or narrow floats where `element` is wider. Until something writes there, float32
+            would hold the same numbers in two or four times the memory.
         is_owned_by_views: Whether its values go with its last view: those of a tile, where any are computed.
         peers: The same memory as the other cores of a launch know it.
         shape: Shape it was declared with.
@@ -66,8 +67,8 @@ class Buffer:
     """
 
     __slots__ = (
-        "_boxes", "_data", "_elements", "_marks", "address", "block_addresses", "blocks", "complete",
-        "dtype", "element", "factory", "is_owned_by_views", "kind", "lines", "name", "narrow", "number",
+        "_boxes", "_data", "_elements", "_marks", "address", "block_addresses", "blocks", "borrowed",
+        "complete", "dtype", "element", "factory", "is_owned_by_views", "kind", "lines", "name", "number",
         "on_chip", "partition", "peers", "pitch", "pitch_bytes", "region", "shape", "site", "strides",
         "tile_rank", "touched", "views", "whole",
     )  # fmt: skip
@@ -93,7 +94,7 @@ class Buffer:
         self.views: dict[Any, tuple[int, Any]] = {}
         self.dtype = dtype
         self.element = dtype.dtype
-        self.narrow = False
+        self.borrowed = False
         self.is_owned_by_views = False
         self._elements: ref[Elements] | None = None
         self.peers: list[Buffer] = []
@@ -148,14 +149,16 @@ class Buffer:
     def hold_argument(self, values: npt.NDArray[Any]) -> None:
         """Take an argument's elements: one dimension, of the declared type."""
         self._data = values
-        self.narrow = values.dtype != self.element
+        self.borrowed = values.dtype != self.element or not values.flags.writeable
 
-    def widen(self) -> None:
-        """Store an argument's narrow floats as `element` from now on, on all cores: it is written."""
-        if self.narrow:
-            wide = as_element(self.data, self.element)
+    def make_own(self) -> None:
+        """Hold a borrowed argument in an array of its own from now on, on all cores: it is written."""
+        if self.borrowed:
+            held = self.data
+            own = as_element(held, self.element)
+            own = own.copy() if own is held else own
             for known in (self, *self.peers):
-                known._data, known.narrow = wide, False
+                known._data, known.borrowed = own, False
 
     @property
     def bytes_per_partition(self) -> int:

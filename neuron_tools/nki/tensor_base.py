@@ -108,7 +108,7 @@ class TensorBase(TileArithmetic):
                 seen: npt.NDArray[Any] = np.ndarray(self._shape, element, data, self.offset * item, strides)
             except ValueError:  # NumPy's, of a view outside the data
                 raise self._beyond() from None
-            if self.backing.narrow:  # the storage will be another once it is written
+            if self.backing.borrowed:  # the storage will be another once it is written
                 return seen
             self._array = seen
         return self._array

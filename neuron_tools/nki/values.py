@@ -79,8 +79,8 @@ def cast(values: Array, dtype: DType) -> Array:
 
 def write(view: NkiTensor, values: Any) -> None:
     """Store a result into a view, rounded to its type; the elements may come in another shape."""
-    if view.backing.narrow:
-        view.backing.widen()
+    if view.backing.borrowed:
+        view.backing.make_own()
     array = cast(np.asarray(values), view.dtype)
     if array.shape != view.shape:
         size = view.size

@@ -90,7 +90,7 @@ def dma_copy(
 
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
     """Copy with positions that may be out of bounds, and with an optional operation on the destination."""
-    dst.backing.widen()
+    dst.backing.make_own()
     size = dst.size
     values = (exact(src) if src.gather is None else _taken(src)).reshape(-1)
     kept = np.ones(size, bool)
@@ -319,7 +319,7 @@ def _sum_sources(
         from neuron_tools.nki.values import cast
 
         _check_bounds(dst, oob_mode)
-        dst.backing.widen()
+        dst.backing.make_own()
         places = dst.gather.reshape(-1)
         kept = places >= 0
         dst.flat[places[kept]] = cast(total[kept], dst.dtype)

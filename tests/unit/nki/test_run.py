@@ -99,6 +99,25 @@ class Options:
     scale: float
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+@pytest.mark.parametrize("rounded", ["0", "1"])
+def test_an_array_that_may_not_be_written_stays_as_it_is(dtype, rounded, monkeypatch):
+    monkeypatch.setenv("NKI_PRECISE_FP", rounded)
+
+    @jit
+    def increased(x):
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1)
+        nisa.dma_copy(dst=x, src=tile)
+        return x
+
+    given = np.zeros((128, 4), dtype)
+    given.flags.writeable = False
+    np.testing.assert_array_equal(simulate(increased)(given), np.ones_like(given))
+    assert not given.any()
+
+
 def test_records_may_hold_tensors():
     @jit
     def kernel(a, options):
