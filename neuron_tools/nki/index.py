@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def _condition(relation: Callable[[Any, Any], Any]) -> Callable[[Index, Any], Ma
     return lambda self, other: Mask((Condition(self - other, relation),))
 
 
+@dataclass(eq=False, slots=True)
 class Index:
     """Integers over a grid: `offset + sum(coefficients[a] * position[a])`, or explicit `values`.
 
@@ -45,20 +47,11 @@ class Index:
         values: int64 array that broadcasts to `extents`, or None while the expression is affine.
     """
 
-    __slots__ = ("coefficients", "extents", "offset", "values")
+    extents: tuple[int, ...]
+    coefficients: tuple[int, ...]
+    offset: int = 0
+    values: Ints | None = None
     __array_priority__ = 1000.0
-
-    def __init__(
-        self,
-        extents: tuple[int, ...],
-        coefficients: tuple[int, ...],
-        offset: int = 0,
-        values: Ints | None = None,
-    ) -> None:
-        self.extents = extents
-        self.coefficients = coefficients
-        self.offset = offset
-        self.values = values
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -247,14 +240,12 @@ class Grid(tuple):  # type: ignore[type-arg]  # of one Index or several
         raise AttributeError(name)
 
 
+@dataclass(eq=False, slots=True)
 class Condition:
     """`relation(index, 0)` at each position of the index's grid."""
 
-    __slots__ = ("index", "relation")
-
-    def __init__(self, index: Index, relation: Callable[[Any, Any], Any]) -> None:
-        self.index = index
-        self.relation = relation
+    index: Index
+    relation: Callable[[Any, Any], Any]
 
     def evaluate(self, width: int) -> Bools:
         """Boolean array of `width` axes that broadcasts over the grid."""
@@ -271,14 +262,12 @@ class Condition:
         return varying[0] if len(varying) == 1 else (-1 if not varying else -2)
 
 
+@dataclass(eq=False, slots=True)
 class Mask:
     """Where an instruction of the older dialect acts: all conditions hold, and `array` (if any) is true."""
 
-    __slots__ = ("array", "conditions")
-
-    def __init__(self, conditions: tuple[Condition, ...], array: Bools | None = None) -> None:
-        self.conditions = conditions
-        self.array = array
+    conditions: tuple[Condition, ...]
+    array: Bools | None = None
 
     def __bool__(self) -> bool:
         """True: so Python's `and` of two masks is the second one, which AWS's own examples write.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+from neuron_tools.frozen import frozen
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.memory_region import MemoryRegion
 
@@ -13,6 +14,7 @@ PSUM_BANK_BYTES = 2048
 """Bytes of a partition in one PSUM bank, as `ncc.psum` counts them (NKI direct allocation guide)."""
 
 
+@frozen
 class Placement:
     """A `buffer=` value that says where a tensor goes.
 
@@ -21,11 +23,8 @@ class Placement:
         positions: Function (index of a block, partitions, bytes per partition) -> (partition, byte).
     """
 
-    def __init__(
-        self, region: MemoryRegion, positions: Callable[[tuple[int, ...], int, int], tuple[int, int]] | None
-    ) -> None:
-        self.region = region
-        self.positions = positions
+    region: MemoryRegion
+    positions: Callable[[tuple[int, ...], int, int], tuple[int, int]] | None
 
     def place(self, storage: Buffer) -> None:
         """Give a buffer its address: that of its first block (blocks follow one another)."""
@@ -52,11 +51,11 @@ def block_indices(storage: Buffer) -> list[tuple[int, ...]]:
     return list(product(*(range(extent) for extent in extents)))
 
 
+@frozen
 class OnChip:
     """`nki.compiler.sbuf` or `nki.compiler.psum`: ways to place tiles there."""
 
-    def __init__(self, region: MemoryRegion) -> None:
-        self.region = region
+    region: MemoryRegion
 
     def alloc(self, func: Callable[..., Any]) -> Placement:
         """Place by a function of (block index, partitions, bytes per partition)."""

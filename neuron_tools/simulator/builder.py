@@ -186,18 +186,15 @@ class ProgramBuilder:
 
     def tensor(self, name: str, kind: TensorKind, dtype: DType, shape: Sequence[int]) -> int:
         """Append an HBM tensor; returns its row."""
-        self._tensors.append(Tensor(name, kind, dtype, tuple(shape)))
-        return len(self._tensors) - 1
+        return _appended(self._tensors, Tensor(name, kind, dtype, tuple(shape)))
 
     def framework(self, operation: FrameworkOperation) -> int:
         """Append a framework operation; returns its row."""
-        self._framework.append(operation)
-        return len(self._framework) - 1
+        return _appended(self._framework, operation)
 
     def hlo(self, operation: HloOperation) -> int:
         """Append an HLO operation; returns its row."""
-        self._hlo.append(operation)
-        return len(self._hlo) - 1
+        return _appended(self._hlo, operation)
 
     def activation(self, name: str) -> int:
         """Row of an activation function ("" = 0 = none)."""
@@ -640,6 +637,11 @@ class ProgramBuilder:
         tiles["first_use"], tiles["last_use"] = tile_uses(
             source, second, destination, dma, np.ascontiguousarray(dmas["tile"]), len(tiles)
         )
+
+
+def _appended(rows: list[_Key], row: _Key) -> int:
+    rows.append(row)
+    return len(rows) - 1
 
 
 def _keys(names: _Names, kind: type[_Key]) -> tuple[_Key, ...]:

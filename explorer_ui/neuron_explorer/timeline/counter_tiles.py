@@ -10,19 +10,11 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_tools.profile.reader import Profile
-from neuron_tools.profile.timeline.dtypes import numpy_dtype
+from neuron_tools.profile.timeline.dtypes import columns, numpy_dtype
 from neuron_tools.profile.timeline.track import Track
 
-SCHEMA = pa.schema(
-    [
-        ("tile", pa.uint8()),
-        ("track", pa.uint16()),
-        ("bucket", pa.uint16()),
-        ("count", pa.uint32()),
-        ("least", pa.float64()),
-        ("greatest", pa.float64()),
-        ("mean", pa.float64()),
-    ]
+SCHEMA = columns(
+    "tile uint8, track uint16, bucket uint16, count uint32, least float64, greatest float64, mean float64"
 )
 """`bucket` counts from the tile's start; a bucket that is left out has the last value before it."""
 

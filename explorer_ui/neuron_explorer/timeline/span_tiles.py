@@ -16,21 +16,11 @@ from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
-from neuron_tools.profile.timeline.dtypes import numpy_dtype
+from neuron_tools.profile.timeline.dtypes import columns, numpy_dtype
 
-SCHEMA = pa.schema(
-    [
-        ("tile", pa.uint8()),
-        ("track", pa.uint16()),
-        ("depth", pa.uint16()),
-        ("start", pa.float32()),
-        ("duration", pa.float32()),
-        ("count", pa.uint32()),
-        ("busy", pa.uint8()),
-        ("is_bucket", pa.uint8()),
-        ("name", pa.dictionary(pa.int32(), pa.string())),
-        ("row", pa.uint32()),
-    ]
+SCHEMA = columns(
+    "tile uint8, track uint16, depth uint16, start float32, duration float32, count uint32, "
+    "busy uint8, is_bucket uint8, name text, row uint32"
 )
 """Columns of tiles.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,14 +74,8 @@ def unpack(packed: Sequence[torch.Tensor]) -> tuple[Header, ...]:
 
 
 def _header(row: np.void | npt.NDArray[np.void]) -> Header:
-    return Header(
-        sequence=int(row["sequence"]),
-        fingerprint=int(row["fingerprint"]),
-        ready_ns=int(row["ready_ns"]),
-        link_free_ns=int(row["link_free_ns"]),
-        source=int(row["source"]),
-        text=bytes(row["text"]).decode("utf-8", "replace"),
-    )
+    values: dict[str, Any] = dict(zip(_DTYPE.names or (), row.item()))
+    return Header(**values | {"text": values["text"].decode("utf-8", "replace")})
 
 
 def mismatch(headers: Sequence[Header], ranks: Sequence[int], own: int) -> str | None:

@@ -9,19 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.nki import isa
-from neuron_tools.nki.isa import (
-    dge_mode,
-    engine,
-    get_nc_version,
-    gpsimd_engine,
-    nc_version,
-    oob_mode,
-    reduce_cmd,
-    scalar_engine,
-    tensor_engine,
-    unknown_engine,
-    vector_engine,
-)
 from neuron_tools.nki.isa.issue import refuse
 from neuron_tools.nki.older.copies import (
     dma_copy,
@@ -86,25 +73,29 @@ class fp32:
     max = -FP32_MINIMUM
 
 
-dma_engine = engine.dma
+dma_engine = isa.engine.dma
+_SAME = (
+    "dge_mode", "engine", "get_nc_version", "gpsimd_engine", "nc_version", "oob_mode", "reduce_cmd",
+    "scalar_engine", "tensor_engine", "unknown_engine", "vector_engine",
+)  # fmt: skip
 LATER = (
     "core_barrier", "dma_compute", "matmul_perf_mode", "nc_matmul_mx", "nc_n_gather", "nonzero_with_count",
     "quantize_mx", "rand2", "rand_get_state", "rand_set_state", "rng", "sendrecv", "set_rng_seed",
     "tensor_scalar_cumulative",
 )  # fmt: skip
 """What the last releases of the older package had already, spelled as in the present dialect."""
-globals().update({name: getattr(isa, name) for name in LATER})
+globals().update({name: getattr(isa, name) for name in (*_SAME, *LATER)})
 
 __all__ = (  # noqa: PLE0604  # names of a list
-    *LATER,
+    *_SAME, *LATER,
     "activation", "activation_reduce", "affine_select", "bn_aggr", "bn_stats", "builtin_custom_op",
-    "dge_mode", "dma_copy", "dma_engine", "dma_transpose", "dropout", "engine", "fp32", "get_nc_version",
-    "gpsimd_engine", "iota", "local_gather", "max8", "memset", "nc_find_index8", "nc_match_replace8",
-    "nc_matmul", "nc_stream_shuffle", "nc_transpose", "nc_version", "oob_mode", "range_select",
-    "reciprocal", "reduce_cmd", "scalar_engine", "scalar_tensor_tensor", "select_reduce", "sequence_bounds",
+    "dma_copy", "dma_engine", "dma_transpose", "dropout", "fp32",
+    "iota", "local_gather", "max8", "memset", "nc_find_index8", "nc_match_replace8",
+    "nc_matmul", "nc_stream_shuffle", "nc_transpose", "range_select",
+    "reciprocal", "scalar_tensor_tensor", "select_reduce", "sequence_bounds",
     "tensor_copy", "tensor_copy_dynamic_dst", "tensor_copy_dynamic_src", "tensor_copy_predicated",
-    "tensor_engine", "tensor_partition_reduce", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce",
-    "tensor_tensor", "tensor_tensor_scan", "unknown_engine", "vector_engine",
+    "tensor_partition_reduce", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce",
+    "tensor_tensor", "tensor_tensor_scan",
 )  # fmt: skip
 NAMES = __all__
 """What `neuronxcc.nki.isa` offers."""

@@ -1,4 +1,4 @@
-"""NumPy's types of Arrow's, without pandas, which some releases import in `DataType.to_pandas_dtype`."""
+"""Types of columns: schemas written as text, and NumPy's types of Arrow's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ import numpy as np
 import pyarrow as pa
 
 
+def columns(described: str) -> pa.Schema:
+    """The schema of a batch.
+
+    Args:
+        described: Name and type of each column, as Arrow names types; "text" is a dictionary of strings.
+
+    Example:
+        >>> columns("track int32, name text").names
+        ['track', 'name']
+    """
+    kinds = {"text": pa.dictionary(pa.int32(), pa.string())}
+    pairs = (column.split() for column in described.split(","))
+    return pa.schema([(name, kinds.get(kind) or pa.type_for_alias(kind)) for name, kind in pairs])
+
+
 def numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
-    """The type that NumPy has for the values of a column.
+    """The type that NumPy has for the values of a column, without pandas.
+
+    Some releases of Arrow import that in `DataType.to_pandas_dtype`.
 
     Args:
         kind: A type of numbers or of truth values.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.timeline.blob import Blob, mapped_bytes
 from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
-from neuron_tools.profile.timeline.dtypes import numpy_dtype
+from neuron_tools.profile.timeline.dtypes import columns, numpy_dtype
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import pixel_edges
@@ -23,18 +23,9 @@ from neuron_tools.profile.timeline.stored_tracks import SAMPLES_PER_BLOCK, check
 
 INDEX_VERSION = 6
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
-SPAN_SCHEMA = pa.schema(
-    [
-        ("track", pa.int32()),
-        ("depth", pa.int32()),
-        ("pixel", pa.int32()),
-        ("count", pa.int64()),
-        ("busy_share", pa.float32()),
-        ("span_row", pa.int64()),
-        ("span_start_ns", pa.int64()),
-        ("span_duration_ns", pa.int64()),
-        ("span_name", pa.dictionary(pa.int32(), pa.string())),
-    ]
+SPAN_SCHEMA = columns(
+    "track int32, depth int32, pixel int32, count int64, busy_share float32, span_row int64, "
+    "span_start_ns int64, span_duration_ns int64, span_name text"
 )
 RELATIVE_SPAN_SCHEMA = pa.schema(
     [
@@ -44,25 +35,10 @@ RELATIVE_SPAN_SCHEMA = pa.schema(
 )
 _START, _DURATION = (SPAN_SCHEMA.get_field_index(name) for name in ("span_start_ns", "span_duration_ns"))
 MOST_MAPPED_BYTES = 7 << 26
-COUNTER_SCHEMA = pa.schema(
-    [
-        ("track", pa.int32()),
-        ("pixel", pa.int32()),
-        ("count", pa.int64()),
-        ("least", pa.float64()),
-        ("greatest", pa.float64()),
-        ("mean", pa.float64()),
-    ]
+COUNTER_SCHEMA = columns(
+    "track int32, pixel int32, count int64, least float64, greatest float64, mean float64"
 )
-SPANS_SCHEMA = pa.schema(
-    [
-        ("depth", pa.int32()),
-        ("start_ns", pa.int64()),
-        ("duration_ns", pa.int64()),
-        ("name", pa.dictionary(pa.int32(), pa.string())),
-        ("row", pa.int64()),
-    ]
-)
+SPANS_SCHEMA = columns("depth int32, start_ns int64, duration_ns int64, name text, row int64")
 
 
 class IndexMismatchError(Exception):

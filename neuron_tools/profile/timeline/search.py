@@ -13,21 +13,13 @@ import pyarrow.compute as pc
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.timeline.dtypes import columns
 from neuron_tools.profile.timeline.index import TimelineIndex
 from neuron_tools.profile.timeline.labels import Labels
 from neuron_tools.profile.timeline.scan import Names, TrackRows, batches, split
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 
-FOUND_SCHEMA = pa.schema(
-    [
-        ("track", pa.int32()),
-        ("depth", pa.int32()),
-        ("start_ns", pa.int64()),
-        ("duration_ns", pa.int64()),
-        ("name", pa.string()),
-        ("row", pa.int64()),
-    ]
-)
+FOUND_SCHEMA = columns("track int32, depth int32, start_ns int64, duration_ns int64, name string, row int64")
 
 
 STACK = "stack_frame_ids"

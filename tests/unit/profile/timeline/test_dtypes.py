@@ -1,4 +1,4 @@
-"""The NumPy type of an Arrow type is found where pandas is not installed."""
+"""Schemas from text; the NumPy type of an Arrow type is found where pandas is not installed."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neuron_tools.profile.timeline.dtypes import numpy_dtype
+from neuron_tools.profile.timeline.dtypes import columns, numpy_dtype
 
 TYPES = {
     pa.int32(): "int32",
@@ -21,6 +21,16 @@ TYPES = {
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_it_is_what_numpy_calls_it(kind):
     assert numpy_dtype(kind) == np.dtype(TYPES[kind])
+
+
+def test_a_schema_is_written_as_text():
+    assert columns("track int32, name text, share float32") == pa.schema(
+        [
+            ("track", pa.int32()),
+            ("name", pa.dictionary(pa.int32(), pa.string())),
+            ("share", pa.float32()),
+        ]
+    )
 
 
 WITHOUT_PANDAS = """
