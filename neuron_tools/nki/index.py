@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bools, Ints
+from neuron_tools.nki.errors import WrongValueError
 from neuron_tools.nki.tracer import where
 
 Rectangle = tuple[tuple[int, int], ...]
@@ -201,6 +202,8 @@ def pad(index: Index, width: int) -> Index:
 
 def arange(*bounds: int) -> Index:
     """`nl.arange(stop)` or `nl.arange(start, stop[, step])`: consecutive integers over one axis."""
+    if any(bound != int(bound) for bound in bounds):
+        raise WrongValueError(f"nl.arange takes whole numbers, got {bounds}; divide with //", where())
     numbers = range(*(int(bound) for bound in bounds))
     return Index((len(numbers),), (numbers.step,), numbers.start)
 

@@ -175,8 +175,7 @@ def _expression(item: Any) -> Any:
     if isinstance(item, slice):
         return item
     if isinstance(item, TensorBase):
-        tracing.active().needs_values()
-        values = item.array.astype(np.int64)
+        values = item.known_integers()
         return as_index(values.reshape(()) if values.size == 1 else values)
     if isinstance(item, VirtualRegister):
         return as_index(item.read())
@@ -343,6 +342,7 @@ def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Int
 def index_values(index: TensorBase) -> Ints:
     """The indices of a tensor in the order in which DMA takes them: along the partitions first."""
     trace = tracing.active()
+    index.require_integers()
     if index.region < 0:
         index.resolve()
     if index.storage is not None and not index.storage.complete:

@@ -170,11 +170,29 @@ class TensorBase(TileArithmetic):
         return self._shape[0]
 
     def known_integers(self) -> npt.NDArray[np.int64]:
-        """Its elements where they decide what the kernel does; a run that computes no values stops here."""
+        """Its elements where they decide what the kernel does; a run that computes no values stops here.
+
+        Raises:
+            NkiValidationError: They are floats.
+        """
+        self.require_integers()
         tracing.active().needs_values()
         if self.region < 0:
             self.resolve()
         return self.array.astype(np.int64)
+
+    def require_integers(self) -> None:
+        """Refuse floats where elements are indices.
+
+        Raises:
+            NkiValidationError: The elements are floats.
+        """
+        if self.dtype.is_float:
+            raise NkiValidationError(
+                f"a tile of {self.dtype} cannot be an index or a bound; convert it to nl.int32 first "
+                "(nisa.tensor_copy)",
+                tracing.where(),
+            )
 
     def placed(self: Own, shape: Shape, strides: Shape, offset: int, dtype: DType | None = None) -> Own:
         """Another view of the same buffer; bounds are not checked."""

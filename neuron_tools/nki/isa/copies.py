@@ -71,6 +71,11 @@ def _check_predicated(call: Call) -> None:
     predicate, src = call.form("predicate"), call.forms["src"]
     if predicate.dtype.is_float:
         raise refuse(f"{call.record.name} takes an integer predicate, got {predicate.dtype}")
+    if src is not None and src.dtype is not call.form("dst").dtype and not call.trace.older_dialect:
+        raise refuse(
+            f"{call.record.name} copies elements as they are, but src is {src.dtype} and dst "
+            f"{call.form('dst').dtype}; convert one first (nisa.tensor_copy)"
+        )
     if src is not None and src.elements != 1:
         require_same_size(call.record.name, call.form("dst"), src, "dst and src")
 

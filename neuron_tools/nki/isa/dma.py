@@ -90,6 +90,10 @@ def dma_copy(
 
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
     """Copy with positions that may be out of bounds, and with an optional operation on the destination."""
+    if op is not None and find_operator(op).name != "add":
+        raise refuse(
+            f"dma_copy adds to what dst holds, but dst_rmw_op is {find_operator(op).name}; use nl.add"
+        )
     dst.backing.make_own()
     size = dst.size
     values = (exact(src) if src.gather is None else _taken(src)).reshape(-1)

@@ -93,7 +93,7 @@ def _matmul(call: Call) -> Kind:
         columns, elements = columns // 2, elements // 2
     _check_matmul(call, columns, elements)
     if not is_transpose:
-        _check_types(dst, stationary, moving)
+        _check_types(call, dst, stationary, moving)
     _check_tiling(call, columns)
     flags = Flag.ACCUMULATE if given["accumulate"] else Flag.NONE
     if is_transpose:
@@ -200,12 +200,17 @@ def _check_tiling(call: Call, columns: int) -> None:
         )
 
 
-def _check_types(dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
+def _check_types(call: Call, dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
     """Refuse what the Tensor engine cannot multiply or sum into ("Data types" of nki.isa.nc_matmul)."""
     if not dst.dtype.is_float:
         raise refuse(
             f"nc_matmul sums in fp32 in PSUM, but dst is {dst.dtype}; give it nl.float32 "
             "(nisa.tensor_copy turns the sums into integers)"
+        )
+    if not call.trace.older_dialect and call.trace.core.generation < 4 and dst.dtype is not dtypes.float32:
+        raise refuse(
+            f"nc_matmul writes fp32 sums as they are before NeuronCore-v4, but dst is {dst.dtype}; declare "
+            "it nl.float32, and convert it with nisa.tensor_copy"
         )
     for operand, form in (("stationary", stationary), ("moving", moving)):
         if not form.dtype.is_float:

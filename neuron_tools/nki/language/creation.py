@@ -116,8 +116,18 @@ def _check_inside(trace: tracing.Tracer, storage: Buffer) -> None:
 
 
 def partition_axis(shape: Shape) -> int:
-    """The dimension marked `par_dim`; the first where none is."""
-    return next((at for at, extent in enumerate(shape) if isinstance(extent, par_dim)), 0)
+    """The dimension marked `par_dim`; the first where none is.
+
+    Raises:
+        NkiValidationError: Several are.
+    """
+    marked = [at for at, extent in enumerate(shape) if isinstance(extent, par_dim)]
+    if len(marked) > 1:
+        raise NkiValidationError(
+            f"the shape {tuple(shape)} marks {len(marked)} dimensions as partitions; mark one with par_dim",
+            tracing.where(),
+        )
+    return marked[0] if marked else 0
 
 
 def _region(buffer: Any) -> MemoryRegion:

@@ -36,6 +36,7 @@ def load(src: NkiTensor, dtype: Any = None, mask: Any = None, mode: oob_mode = o
         NkiValidationError: More partitions than there are.
     """
     require_tensors("nl.load", src=src)
+    _require_hbm("nl.load", "src", src, "use the tile itself, or nl.copy")
     kind = as_dtype(dtype) if dtype is not None else src.dtype
     left = Restriction(src.shape, mask)
 
@@ -43,6 +44,15 @@ def load(src: NkiTensor, dtype: Any = None, mask: Any = None, mode: oob_mode = o
         left.run(target, lambda part: dma_copy(part, left.part(src), oob_mode=left.mode(mode)))
 
     return result(src.shape, kind, emit)
+
+
+def _require_hbm(name: str, operand: str, tensor: NkiTensor, remedy: str) -> None:
+    """Refuse a tile where a function moves data from or to HBM."""
+    if tensor.buffer.is_on_chip:
+        raise refuse(
+            f"{name} takes a tensor in HBM as {operand}, but the tile of shape {tensor.shape} lies in "
+            f"{tensor.buffer}; {remedy}"
+        )
 
 
 def store(dst: NkiTensor, value: Any, mask: Any = None, mode: oob_mode = oob_mode.error) -> None:
@@ -59,6 +69,7 @@ def store(dst: NkiTensor, value: Any, mask: Any = None, mode: oob_mode = oob_mod
     """
     trace = ready()
     require_tensors("nl.store", dst=dst)
+    _require_hbm("nl.store", "dst", dst, "assign to the tile, or use nisa.tensor_copy")
     if not isinstance(value, NkiTensor):
         tile = ndarray(dst.shape, dst.dtype, MemoryRegion.sbuf)
         memset(tile, value)

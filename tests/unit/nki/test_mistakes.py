@@ -483,6 +483,26 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         r"axis 2 is outside a tile of shape \(8, 8\)",
         lambda x: nl.sum(tile(8, 8), axis=2),
     ),
+    "sums in bf16": (
+        "fp32 sums as they are before NeuronCore-v4, but dst is bfloat16; declare it nl.float32",
+        lambda x: matmul(psum(64, 64, dtype=BF16), tile(64, 64), tile(64, 64)),
+    ),
+    "a predicated copy into another type": (
+        "copies elements as they are, but src is float32 and dst bfloat16",
+        lambda x: nisa.tensor_copy_predicated(tile(8, 8, dtype=BF16), tile(8, 8), tile(8, 8, dtype=nl.uint8)),
+    ),
+    "a DMA that multiplies into what it writes": (
+        "adds to what dst holds, but dst_rmw_op is multiply",
+        lambda x: nisa.dma_copy(x, tile(128, 64), dst_rmw_op=nl.multiply),
+    ),
+    "loading a tile": (
+        r"HBM as src, but .* lies in sbuf; use the tile itself",
+        lambda x: nl.load(tile(8, 8)),
+    ),
+    "storing into a tile": (
+        "HBM as dst, but .* lies in sbuf; assign to the tile",
+        lambda x: nl.store(tile(8, 8), tile(8, 8)),
+    ),
     "an index out of bounds in a gather": (
         "out of bounds; use oob_mode",
         lambda x: nisa.dma_copy(tile(8, 64), x.vector_select(0, far_rows())),
@@ -529,6 +549,18 @@ OLDER: dict[str, tuple[str, Body]] = {
     "turning a tile onto too many partitions": (
         "needs 256 partitions",
         lambda x: untyped_older_nl.transpose(untyped_older_nl.zeros((128, 256), dtype=nl.float32)),
+    ),
+    "a range of halves": (
+        "nl.arange takes whole numbers, got .*divide with //",
+        lambda x: untyped_older_nl.arange(12.5),
+    ),
+    "a gather by a tile of floats": (
+        "a tile of float32 cannot be an index or a bound; convert it to nl.int32",
+        lambda x: older_nl.load(x[older_nl.zeros((128, 1), nl.float32), older_nl.arange(64)[None, :]]),
+    ),
+    "two partition dimensions": (
+        "marks 2 dimensions as partitions",
+        lambda x: older_nl.ndarray((par_dim(8), par_dim(8)), nl.float32),
     ),
     "storing nothing": (
         "missing 1 required positional argument: 'value'",

@@ -129,7 +129,7 @@ def test_constants_are_shared_and_can_be_loaded():
         first = nl.shared_constant(np.arange(25).reshape(5, 5), dtype=nl.float32)
         again = nl.shared_constant(np.arange(25).reshape(5, 5), dtype=nl.float32)
         assert first.backing is again.backing
-        identity = nl.load(nl.shared_identity_matrix(5), dtype=nl.float32)
+        identity = nl.copy(nl.shared_identity_matrix(5), dtype=nl.float32)
         nl.store(result, nl.add(nl.load(first), identity))
         return result
 
