@@ -19,7 +19,6 @@ from aws_tutorial_models import (
     prepare_resnet,
     prepare_resnet_folder,
     prepare_t5,
-    prepare_vit,
     save_word_pieces,
 )
 
@@ -172,7 +171,6 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "clip": prepare_clip,
     "bert_features": prepare_bert_features,
     "distilbert": prepare_distilbert,
-    "vit": prepare_vit,
     "gpt2_features": prepare_gpt2_features,
     "bert_mrpc": prepare_bert_classifier,
     "t5": prepare_t5,

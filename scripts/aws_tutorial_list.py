@@ -260,14 +260,6 @@ _INF2: Mapping[str, Tutorial] = {
         outputs={"output_neuron": "output_cpu"},
         packages=("transformers",),
     ),
-    "vit": Tutorial(
-        SAMPLES,
-        "hf_pretrained_vit_inference_on_inf2.ipynb",
-        outputs={"output_neuron": "output_cpu"},
-        edits={"requests.get(url, stream=True).raw": "'000000039769.jpg'"},
-        packages=("transformers", "PIL", "requests"),
-        target="inf2",
-    ),
     "gpt2_features": Tutorial(
         SAMPLES,
         "hf_pretrained_gpt2_feature_extraction_on_trn1.ipynb",

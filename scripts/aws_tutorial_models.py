@@ -78,18 +78,6 @@ def prepare_distilbert() -> None:
     DistilBertModel(config).save_pretrained(folder)
 
 
-def prepare_vit() -> None:
-    """A Vision Transformer of two layers in a folder named as on the hub, and a picture."""
-    import torch
-    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
-
-    folder = "google/vit-base-patch16-224"
-    torch.manual_seed(0)
-    ViTForImageClassification(ViTConfig(num_hidden_layers=2)).save_pretrained(folder)
-    ViTImageProcessor().save_pretrained(folder)
-    _save_picture("000000039769.jpg")
-
-
 CIFAR = '''
 """Stands for torchvision's CIFAR-100: one random picture, and a hundred names."""
 import numpy as np

@@ -1,6 +1,7 @@
 """What libraries import of AWS's closed packages can be imported and named, and says what it is when used."""
 
 import pytest
+import torch
 
 from neuron_tools import compat
 from neuron_tools.compat.absent import AbsentError
@@ -45,6 +46,26 @@ def test_options_of_closed_kernels_can_be_made_without_them(names):
     from neuronxcc.nki._private_kernels.blockwise_mm import SkipMode
 
     assert SkipMode(True, False) == SkipMode(skip_token=True)
+
+
+def test_a_closed_kernel_can_be_decorated_and_says_that_it_is_not_there_when_it_is_called(names):
+    from neuronxcc.nki._private_kernels.attention import attention_isa_kernel
+    from torch_neuronx.xla_impl.custom_call_targets import AwsNeuronModuleMarkerStartForward
+    from torch_neuronx.xla_impl.ops import nki_jit
+
+    assert "AwsNeuronModuleMarkerStartForward" in repr(AwsNeuronModuleMarkerStartForward)
+    kernel = nki_jit()(attention_isa_kernel)
+    with pytest.raises(AbsentError, match=r"attention_isa_kernel is not there: .* kernels are closed"):
+        kernel[2](None)
+    with pytest.raises(TypeError, match="nothing to iterate over"):
+        list(kernel)
+
+
+def test_an_optimizer_of_syncfree_is_found_in_its_own_module(names):
+    from torch_xla.amp import syncfree
+    from torch_xla.amp.syncfree.adamw import AdamW
+
+    assert AdamW is syncfree.AdamW is torch.optim.AdamW
 
 
 def test_a_function_that_builds_hlo_can_be_defined_and_says_that_it_is_not_run(names):

@@ -1,9 +1,10 @@
-"""`neuronxcc.nki.kernels.attention`: the options of kernels that are not there."""
+"""`neuronxcc.nki.kernels.attention`: what models name of kernels that are not there."""
 
 from neuron_tools.compat.absent import Absent
 
-__all__ = ["FlashConfig"]
-FlashConfig = Absent(
-    "neuronxcc.nki.kernels.attention.FlashConfig",
-    "AWS's flash attention kernels are closed; switch flash attention off, or bring a kernel of your own.",
+__all__ = ["FlashConfig", "attention_isa_kernel"]
+_REASON = (
+    "AWS's flash attention kernels are closed; switch flash attention off, or bring a kernel of your own."
 )
+FlashConfig = Absent("neuronxcc.nki.kernels.attention.FlashConfig", _REASON)
+attention_isa_kernel = Absent("neuronxcc.nki.kernels.attention.attention_isa_kernel", _REASON)

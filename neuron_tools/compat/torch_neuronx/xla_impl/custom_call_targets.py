@@ -1,0 +1,5 @@
+"""`torch_neuronx.xla_impl.custom_call_targets`: marks for AWS's compiler; their names can be imported."""
+
+from neuron_tools.compat.absent import names_of
+
+__getattr__ = names_of(__name__, "operations that AWS's builder of HLO makes are not simulated.")
