@@ -333,6 +333,10 @@ class NkiTensor(TensorBase):
         copied: NkiTensor = self.arithmetic["copy"](self, dtype=dtype)
         return copied
 
+    def as_tile(self) -> NkiTensor:
+        """Itself: what indexing selects of a tile is a tile (older dialect)."""
+        return self
+
     def assert_shape(self, shape: Sequence[int]) -> NkiTensor:
         """Itself, if it has this shape.
 

@@ -475,3 +475,20 @@ def test_loads_and_stores_leave_out_of_bounds_elements_out_where_they_say_so(nam
     np.testing.assert_array_equal(kernel({"mode": nisa.oob_mode.skip})(x, places), expected)
     with pytest.raises(OutOfBoundsError, match="out of bounds"):
         kernel({})(x, places)
+
+
+def test_a_column_of_a_tile_gathers_and_scatters_rows_as_a_tile(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def reorder(x, places):
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        rows = nl.load(places)
+        for column in nl.affine_range(2):
+            moved = nl.load(x[column, rows[:, column].as_tile()])
+            nl.store(result[column, rows[:, column].as_tile()], value=nl.multiply(moved, 2.0))
+        return result
+
+    x = numbers(2, 16, 1)
+    places = np.stack([np.random.default_rng(1).permutation(16) for _ in range(2)], axis=1).astype(np.uint32)
+    np.testing.assert_array_equal(reorder(x, places), 2 * x)
