@@ -147,11 +147,11 @@ def grown(values: Values, room: int) -> Values:
     For compiled code: numba takes over a second to compile an assignment to a slice, for what that says of
     shapes that differ.
     """
-    wide: Any = np.empty((room, *values.shape[1:]), values.dtype)
+    wide = np.empty((room, *values.shape[1:]), values.dtype)
     flat, old = wide.reshape(-1), values.reshape(-1)
     for place in range(old.shape[0]):
         flat[place] = old[place]
-    return wide
+    return wide  # type: ignore[return-value]  # of the values' own dtype and dimensions, which NumPy's types lose
 
 
 @compiled
