@@ -11,7 +11,7 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.rules.host_activity import KINDS
 from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_places
 from neuron_profile.analysis.collective_waits import collective_wait_ns
-from neuron_profile.analysis.host_activity import HostActivity
+from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_profile.analysis.occupancy import DEVICE_BOUND_SHARE, Bound, Occupancy
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
@@ -58,12 +58,15 @@ def find(context: Context) -> Iterator[Finding]:
     if occupancy.steady_share + launching_share >= DEVICE_BOUND_SHARE:
         return
     rest = _rest(context)
-    if rest is not None and not rest:  # all of the idle time has a cause that is told by itself
+    idle_ns = _idle_ns(occupancy) if rest is None else _untold_ns(context.host_idle, rest)
+    if not idle_ns:  # all of the idle time has a cause that is told by itself
         return
     rows = context.profile.query(_SLOWEST).to_pylist()
     place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
-    if rest:
+    if rest and (not rows or _tells_most(rest, idle_ns)):
         place = Place(rest[0].file, rest[0].line, rest[0].function)
+    else:
+        rest = None
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
     waits_ns = collective_wait_ns(context.profile)
@@ -72,7 +75,6 @@ def find(context: Context) -> Iterator[Finding]:
     ):  # it is the other ranks that are waited for
         return
     own_ns = launching_ns // max(occupancy.cores, 1)
-    idle_ns = _idle_ns(occupancy) if rest is None else sum(activity.idle_ns for activity in rest)
     yield Finding(
         "host_bound",
         f"The device waits for the host {percent(1 - occupancy.steady_share - launching_share)} of the time",
@@ -128,6 +130,22 @@ def _rest(context: Context) -> tuple[HostActivity, ...] | None:
     waits = waiting_places(context.profile)
     others = (each for each in idle.activities if each.kind not in (*KINDS, "collective"))
     return tuple(each for each in others if each.kind != "copy" or waits.isdisjoint(_places(each)))
+
+
+def _untold_ns(idle: HostIdle | None, rest: tuple[HostActivity, ...]) -> int:
+    """Idle time that no other rule tells, ns; what no sample saw is shared out as what was seen.
+
+    Steps of a few milliseconds pass between two samples.
+    """
+    assert idle is not None
+    seen_ns = sum(activity.idle_ns for activity in idle.activities)
+    part = sum(activity.idle_ns for activity in rest) / seen_ns if seen_ns else 1.0
+    return round(max(idle.idle_ns, seen_ns) * part)
+
+
+def _tells_most(rest: tuple[HostActivity, ...], idle_ns: int) -> bool:
+    """Whether a sample was taken of what the host did, or the copies, which need none, are most of it."""
+    return any(activity.kind != "copy" for activity in rest) or 2 * rest[0].idle_ns >= idle_ns
 
 
 def _places(activity: HostActivity) -> tuple[str, str]:

@@ -1,6 +1,9 @@
-"""The line that `host_bound` names: the one that the host spends most time up to and at."""
+"""The line that `host_bound` names, the one that the host spends most time up to and at, and its gain."""
 
-from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST
+import pytest
+
+from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST, _untold_ns
+from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_tools import open_profile
 
 
@@ -36,3 +39,17 @@ def test_waiting_for_the_device_is_not_the_hosts_time(make_profile):
 def test_another_threads_calls_end_a_pause(make_profile):
     rows = [(0, 10, "dispatch", 7, 1), (10, 500, "dispatch", 8, 0), (500, 510, "dispatch", 7, 1)]
     assert slowest(make_profile, *rows) == (8, 490, 1)
+
+
+def activity(kind: str, idle_ns: int) -> HostActivity:
+    return HostActivity(kind, "", "train.py", 7, "main", "", "", idle_ns)
+
+
+@pytest.mark.parametrize(
+    ("told_ns", "rest_ns", "untold_ns"), [(0, 0, 1000), (0, 60, 1000), (30, 10, 250), (40, 0, 0)]
+)
+def test_what_no_sample_saw_is_shared_out_as_what_was_seen(told_ns, rest_ns, untold_ns):
+    seen = [activity("data_loading", told_ns), activity("python", rest_ns)]
+    seen = [each for each in seen if each.idle_ns]
+    rest = tuple(each for each in seen if each.kind == "python")
+    assert _untold_ns(HostIdle(2000, 1000, 40, tuple(seen)), rest) == untold_ns
