@@ -11,6 +11,7 @@ from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Program, TensorKind
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
+from neuron_tools.simulator.throughput import union
 
 COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "dma_bytes", *ENGINES)
 """Columns of `ExecutableUsage.counters`; an engine's name stands for its busy time in ns."""
@@ -51,26 +52,34 @@ def _counters(program: Program, simulation: Simulation, core: NeuronCore) -> lis
     """What one execution adds on one physical core."""
     moved = dma_counters(program)
     flops = int(instruction_counters(program, core).raw_flops.sum())
-    busy = [_busy_ns(program, simulation, engine) for engine in ENGINES]
+    busy = [_busy(program, simulation, engine) for engine in ENGINES]
+    busy_ns = [int((end - start).sum()) for start, end in busy]
     traffic = [moved.hbm_read_bytes.sum(), moved.hbm_write_bytes.sum(), program.dmas["bytes"].sum()]
-    return [flops, _throttled_ns(simulation), *traffic, *busy]
+    return [flops, _throttled_ns(*busy[ENGINES.index("tensor")], simulation), *traffic, *busy_ns]
 
 
-def _busy_ns(program: Program, simulation: Simulation, engine: str) -> int:
-    """Time in which at least one of the engine's instructions ran."""
+def _busy(program: Program, simulation: Simulation, engine: str) -> tuple[Ints, Ints]:
+    """When at least one of the engine's instructions ran, ns: disjoint, ascending."""
     rows = program.instructions["engine"] == Engine[engine.upper()]
-    start, end = simulation.start_ps[rows] // 1000, simulation.end_ps[rows] // 1000
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order]) if len(order) else end
-    before = np.concatenate([np.zeros(1, np.int64), end[:-1]]) if len(end) else end
-    return int(np.maximum(end - np.maximum(start, before), 0).sum())
+    return union(simulation.start_ps[rows] // 1000, simulation.end_ps[rows] // 1000)
 
 
-def _throttled_ns(simulation: Simulation) -> int:
-    table = simulation.throttle
-    start_ns = table["start_ps"] // 1000
-    length_ns = (table["start_ps"] + table["duration_ps"]) // 1000 - start_ns
-    return int(length_ns[table["k"] < table["n"]].sum())
+def _throttled_ns(start: Ints, end: Ints, simulation: Simulation) -> int:
+    """Time in which the Tensor engine, which is busy from `start` to `end`, works at less than its full rate.
+
+    A core at rest has half of the rate: where the engine does nothing, nothing is slowed down by that.
+    """
+    if not len(start):
+        return 0
+    limits = simulation.throttle[simulation.throttle["k"] < simulation.throttle["n"]]
+    edges_ns = np.stack([start, end], axis=1).ravel()
+    busy_ns = np.repeat(np.cumsum(end - start), 2)
+    busy_ns[::2] -= end - start
+    until, since = (
+        np.interp(edge // 1000, edges_ns, busy_ns)
+        for edge in (limits["start_ps"] + limits["duration_ps"], limits["start_ps"])
+    )
+    return int((until - since).sum())
 
 
 def _tensor_bytes(program: Program, kind: TensorKind) -> int:
