@@ -248,24 +248,19 @@ _INF2: Mapping[str, Tutorial] = {
         packages=("transformers", "PIL"),
         target="inf2",
     ),
-    "bert_features": Tutorial(
-        SAMPLES,
-        "hf_pretrained_bert_inference_on_trn1.ipynb",
-        outputs={"output_neuron": "output_cpu"},
-        packages=("transformers",),
-    ),
-    "distilbert": Tutorial(
-        SAMPLES,
-        "hf_pretrained_distilbert_Inference_on_trn1.ipynb",
-        outputs={"output_neuron": "output_cpu"},
-        packages=("transformers",),
-    ),
-    "gpt2_features": Tutorial(
-        SAMPLES,
-        "hf_pretrained_gpt2_feature_extraction_on_trn1.ipynb",
-        outputs={"output_neuron": "output_cpu"},
-        packages=("transformers",),
-    ),
+    **{
+        name: Tutorial(
+            SAMPLES,
+            f"hf_pretrained_{notebook}_on_trn1.ipynb",
+            outputs={"output_neuron": "output_cpu"},
+            packages=("transformers",),
+        )
+        for name, notebook in (
+            ("bert_features", "bert_inference"),
+            ("distilbert", "distilbert_Inference"),
+            ("gpt2_features", "gpt2_feature_extraction"),
+        )
+    },
     "bert_mrpc": Tutorial(
         f"{INFERENCE}/torch-neuronx",
         "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",

@@ -7,6 +7,7 @@ import os
 import string
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from aws_tutorial_notebooks import declare_vision_operators
 
@@ -27,15 +28,19 @@ def save_word_pieces(folder: str, length: int = 512) -> int:
     return len(tokens)
 
 
+def _save_encoder(folder: str, model: Any, **sizes: int) -> None:
+    """Write a model of a class of transformers with random weights, and its tokenizer, into a folder."""
+    import torch
+
+    torch.manual_seed(0)
+    model(model.config_class(vocab_size=save_word_pieces(folder), **sizes)).save_pretrained(folder)
+
+
 def prepare_bert_classifier() -> None:
     """A BERT of two layers that tells paraphrases, in a folder named as on the hub."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
+    from transformers import BertForSequenceClassification
 
-    folder = "bert-base-cased-finetuned-mrpc"
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=save_word_pieces(folder), num_hidden_layers=2)
-    BertForSequenceClassification(config).save_pretrained(folder)
+    _save_encoder("bert-base-cased-finetuned-mrpc", BertForSequenceClassification, num_hidden_layers=2)
 
 
 def prepare_bert_benchmark() -> None:
@@ -48,34 +53,23 @@ def prepare_bert_benchmark() -> None:
 
 def prepare_bert_encoder() -> None:
     """A BERT-base, in a folder named as on the hub."""
-    import torch
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
-    folder = "bert-base-uncased"
-    torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=save_word_pieces(folder))).save_pretrained(folder)
+    _save_encoder("bert-base-uncased", BertModel)
 
 
 def prepare_bert_features() -> None:
     """A BERT of two layers, in a folder named as on the hub."""
-    import torch
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
-    folder = "bert-base-uncased"
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=save_word_pieces(folder), num_hidden_layers=2)
-    BertModel(config).save_pretrained(folder)
+    _save_encoder("bert-base-uncased", BertModel, num_hidden_layers=2)
 
 
 def prepare_distilbert() -> None:
     """A DistilBERT of two layers, in a folder named as on the hub."""
-    import torch
-    from transformers import DistilBertConfig, DistilBertModel
+    from transformers import DistilBertModel
 
-    folder = "distilbert-base-uncased"
-    torch.manual_seed(0)
-    config = DistilBertConfig(vocab_size=save_word_pieces(folder), n_layers=2)
-    DistilBertModel(config).save_pretrained(folder)
+    _save_encoder("distilbert-base-uncased", DistilBertModel, n_layers=2)
 
 
 CIFAR = '''

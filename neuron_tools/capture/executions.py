@@ -61,27 +61,21 @@ class ExecutableRows:
     id_count: int
 
 
+@dataclass(eq=False)
 class ExecutionTables:
-    """Builds device rows for one process's executions, in order; ids count up from `first_id`.
+    """Builds device rows for one process's executions, in order; ids count up from the first `next_id`.
 
     Without instructions, only tables of what operations do are built.
     """
 
-    def __init__(
-        self,
-        core: NeuronCore,
-        process_idx: int,
-        first_id: int,
-        stacks: StackRegistry,
-        *,
-        with_instructions: bool = True,
-    ) -> None:
-        self._with_instructions = with_instructions
-        self._core = core
-        self._process_idx = process_idx
-        self._next_id = first_id
-        self._stacks = stacks
-        self._calls = CallingStacks(stacks)
+    core: NeuronCore
+    process_idx: int
+    next_id: int
+    stacks: StackRegistry
+    with_instructions: bool = True
+
+    def __post_init__(self) -> None:
+        self._calls = CallingStacks(self.stacks)
         self._pools: dict[str, TextPools] = defaultdict(TextPools)
         self._rows: dict[int, tuple[ExecutableRows, ...]] = {}
         self._of_code: dict[int, tuple[ExecutableRows, ...]] = {}
@@ -115,22 +109,22 @@ class ExecutionTables:
 
     def _parts(self, execution: Execution) -> list[tuple[Execution, ExecutableRows]]:
         """The execution on each physical core, with its rows."""
-        first = execution.core * self._core.logical_core_size
+        first = execution.core * self.core.logical_core_size
         return [
             (replace(execution, core=first + number), rows)
             for number, rows in enumerate(self._rows[execution.executable])
         ]
 
     def _block(self, executions: Sequence[Execution], id_counts: Ints) -> Replay:
-        first_id = self._next_id + np.cumsum(id_counts) - id_counts
-        self._next_id += int(id_counts.sum())
+        first_id = self.next_id + np.cumsum(id_counts) - id_counts
+        self.next_id += int(id_counts.sum())
         count = len(executions)
         return Replay(
             start_ns=np.array([execution.start_ns for execution in executions], np.int64),
             first_id=first_id,
             origins=[execution.origins for execution in executions],
             constants={
-                "process_idx": np.full(count, self._process_idx, np.int64),
+                "process_idx": np.full(count, self.process_idx, np.int64),
                 "pcore_idx": np.array([execution.core for execution in executions], np.int64),
             },
         )
@@ -138,20 +132,20 @@ class ExecutionTables:
     def _templates(self, executable: Executable) -> ExecutableRows:
         template, pools = make_template(executable), self._pools
         program, layout = executable.program, id_layout(template)
-        counts = asdict(counters.instruction_counters(program, self._core))
+        counts = asdict(counters.instruction_counters(program, self.core))
         moved = counters.dma_counters(program)
         dma_bytes = {"hbm_read_bytes": moved.hbm_read_bytes, "hbm_write_bytes": moved.hbm_write_bytes}
         work = hierarchy.work_by_hlo(template, counts, dma_bytes)
-        origins = origin.origins(program.framework, self._stacks)
+        origins = origin.origins(program.framework, self.stacks)
         tables = {
             "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
             "FrameworkInstruction": hierarchy.framework_table(
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),
             "FrameworkShare": shares.share_table(template, layout),
-            "CcOp": collectives.collective_table(template, self._core, origins, pools["CcOp"]),
+            "CcOp": collectives.collective_table(template, self.core, origins, pools["CcOp"]),
         }
-        if self._with_instructions:
+        if self.with_instructions:
             tables.update(self._instruction_tables(template, layout, counts, origins))
         return ExecutableRows(executable, tables, layout.count)
 
@@ -160,8 +154,8 @@ class ExecutionTables:
     ) -> dict[str, TableTemplate]:
         """Those with a row for each instruction, transfer or sample."""
         executable, pools = template.executable, self._pools
-        estimates = is_estimate(executable.program.instructions, self._core)
-        kernel = kernel_columns(executable, self._stacks)
+        estimates = is_estimate(executable.program.instructions, self.core)
+        kernel = kernel_columns(executable, self.stacks)
         return {
             "Instruction": instructions.instruction_table(
                 template,
@@ -177,7 +171,7 @@ class ExecutionTables:
             ),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
-            **usage.usage_tables(executable, self._core, pools),
+            **usage.usage_tables(executable, self.core, pools),
         }
 
 

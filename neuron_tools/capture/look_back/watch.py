@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuron_tools.capture.definitions import DefinitionsReader
@@ -16,6 +17,7 @@ MOST_BYTES = 256 << 20
 _ENDED_WELL = "success"
 
 
+@dataclass(eq=False)
 class LookBackWatch:
     """Call `look` about once a second.
 
@@ -26,33 +28,26 @@ class LookBackWatch:
         most_bytes: Of one process's log.
     """
 
-    def __init__(
-        self,
-        options: CaptureOptions,
-        rules: Sequence[Rule],
-        on_alert: Callable[[Alert], None],
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        self._options = options
-        self._rules = rules
-        self._on_alert = on_alert
-        self._most_bytes = most_bytes
-        self._processes: dict[Path, _WatchedProcess] = {}
+    options: CaptureOptions
+    rules: Sequence[Rule]
+    on_alert: Callable[[Alert], None]
+    most_bytes: int = MOST_BYTES
+    _processes: dict[Path, _WatchedProcess] = field(default_factory=dict, init=False)
 
     def look(self) -> None:
         """Take in what was logged since the last call."""
-        for directory in sorted(self._options.log_directory.glob("process-*")):
+        for directory in sorted(self.options.log_directory.glob("process-*")):
             if directory not in self._processes:
                 self._processes[directory] = _WatchedProcess(
-                    directory, self._options, self._rules, self._most_bytes
+                    directory, self.options, self.rules, self.most_bytes
                 )
             for alert in self._processes[directory].look():
-                self._on_alert(alert)
+                self.on_alert(alert)
 
     def unseen_rules(self) -> list[Rule]:
         """The rules that look at something that no process recorded."""
         seen = {rule for process in self._processes.values() for rule in process.seen_rules()}
-        return [rule for rule in self._rules if rule.series != "error" and rule not in seen]
+        return [rule for rule in self.rules if rule.series != "error" and rule not in seen]
 
     @property
     def process_count(self) -> int:

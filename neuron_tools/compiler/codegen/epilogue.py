@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 
+@dataclass(eq=False)
 class Epilogue:
     """Emits, per result tile, the fused operations (or a plain copy) and the stores.
 
@@ -38,45 +40,34 @@ class Epilogue:
             columns at a time.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        group: Group,
-        loop: TileLoop,
-        *,
-        rows: Callable[[int], Ints],
-        place: Callable[[int], Ints],
-        row_count: int,
-        columns: int,
-        order: RowOrder | None,
-        column_version: Ints,
-        width: int,
-        last: Bools,
-        row_version: Ints | None = None,
-        adds_rows: bool = False,
-    ) -> None:
-        self._context = context
-        self._group = group
-        self._loop = loop
-        self._rows = rows
-        self._place = place
+    context: Context
+    group: Group
+    loop: TileLoop
+    _: KW_ONLY
+    rows: Callable[[int], Ints]
+    place: Callable[[int], Ints]
+    row_count: int
+    columns: int
+    order: RowOrder | None
+    column_version: Ints
+    width: int
+    last: Bools
+    row_version: Ints | None = None
+    adds_rows: bool = False
+
+    def __post_init__(self) -> None:
         self._staying: dict[int, list[tuple[Slot, Ints]]] = {}
         self._residents: list[tuple[Resident, Slot]] = []
-        self._row_count = row_count
-        self._order = order
-        self._columns = columns
-        self._width = min(width, columns)
-        self._column_version = column_version
-        self._last = last
-        self._row_version = row_version
-        domain = group.domain or Domain(1, row_count, columns)
+        self.width = min(self.width, self.columns)
+        group, context = self.group, self.context
+        domain = group.domain or Domain(1, self.row_count, self.columns)
         self._selection = select(group, context.module, context.plan.views, domain)
         self._product = group.operations[0].results[0]
         self.added_row: AddedRow | None = None
-        if adds_rows:
-            row_tiles = -(-row_count // context.core.tensor_columns)
+        if self.adds_rows:
+            row_tiles = -(-self.row_count // context.core.tensor_columns)
             self._selection, self.added_row = take_added_row(
-                context, self._selection, self._product, columns, row_tiles
+                context, self._selection, self._product, self.columns, row_tiles
             )
         micros = self._selection.micros
         first = next(
@@ -88,13 +79,13 @@ class Epilogue:
         self._shared: dict[Key, Slot] = {}
         self._load: dict[Engine, float] = {}
         functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
-        load_tables(context, loop, functions)
+        load_tables(context, self.loop, functions)
 
     def emit(self, row_tile: int, sums: Sequence[Slot], widths: Sequence[Ints]) -> None:
         """Steps that turn one row tile's sums (one PSUM slot per tile of `widths` columns) into results."""
-        rows = self._rows(row_tile)
+        rows = self.rows(row_tile)
         total = np.asarray(sum(widths))
-        live = self._last & (rows > 0)
+        live = self.last & (rows > 0)
         operands = {
             key: self._resident(external, row_tile) or self._operand(external, rows, total, live)
             for key, external in self._selection.externals.items()
@@ -108,7 +99,7 @@ class Epilogue:
         for psum, width in zip(sums, widths):
             self._tile(psum, width, rows, live & (width > 0), slots, outputs, stored)
         self._whole_rows(slots, outputs, stored, rows, total, live)
-        residency = self._context.residency
+        residency = self.context.residency
         for value, slot in outputs.items():
             if value not in self._staying or residency.stays[value].elsewhere:
                 self._store(value, slot, rows, total, live)
@@ -116,10 +107,10 @@ class Epilogue:
     def complete(self) -> None:
         """Tell the context when the results are complete; call after the loop is emitted."""
         for value, step in self._stores:
-            self._context.complete(value, self._loop.completion(step))
-        note_uses(self._loop, self._residents)
+            self.context.complete(value, self.loop.completion(step))
+        note_uses(self.loop, self._residents)
         for value, slots in self._staying.items():
-            settle(self._context, value, self._loop, slots)
+            settle(self.context, value, self.loop, slots)
 
     def _selected_outputs(self) -> dict[int, Key]:
         return dict(self._selection.stored)
@@ -128,37 +119,37 @@ class Epilogue:
         """An operand that is in SBUF already, as rows of the result are."""
         if external.form != "full" or not external.view.is_plain:
             return None
-        found = self._context.residency.find_order(external.view.root, self._order)
+        found = self.context.residency.find_order(external.view.root, self.order)
         if found is None:
             return None
-        slot = found.read(np.minimum(self._place(row_tile), len(found.tiles) - 1))
-        self._loop.given(slot)
+        slot = found.read(np.minimum(self.place(row_tile), len(found.tiles) - 1))
+        self.loop.given(slot)
         self._residents.append((found, slot))
         return slot
 
     def _stays(self, value: int, dtype: DType) -> bool:
         """Whether a result stays in SBUF, whole rows at a time."""
-        in_pieces = self._width != self._columns
-        if self._group.shapes[value] is not Shape.FULL or (in_pieces and self._row_version is None):
+        in_pieces = self.width != self.columns
+        if self.group.shapes[value] is not Shape.FULL or (in_pieces and self.row_version is None):
             return False
-        row_tiles = -(-self._row_count // self._context.core.sbuf_partitions)
+        row_tiles = -(-self.row_count // self.context.core.sbuf_partitions)
         return value in self._staying or may_stay(
-            self._context, value, row_tiles * self._columns * dtype.byte_count
+            self.context, value, row_tiles * self.columns * dtype.byte_count
         )
 
     def _output(self, value: int, row_tile: int) -> Slot:
-        dtype = chip_dtype(self._context.type_of(value).dtype)
+        dtype = chip_dtype(self.context.type_of(value).dtype)
         if self._stays(value, dtype):
-            version = self._output_version() if self._row_version is None else self._row_version
-            slot = self._loop.slot("resident", self._columns * dtype.byte_count, dtype, version=version,
+            version = self._output_version() if self.row_version is None else self.row_version
+            slot = self.loop.slot("resident", self.columns * dtype.byte_count, dtype, version=version,
                                    keep=True, whole=True)  # fmt: skip
             places = np.full(int(version.max()) + 1, -1, np.int64)
-            live = self._rows(row_tile) > 0
-            places[version[live]] = self._place(row_tile)[live]
+            live = self.rows(row_tile) > 0
+            places[version[live]] = self.place(row_tile)[live]
             self._staying.setdefault(value, []).append((slot, places))
             return slot
-        width = 1 if self._group.shapes[value] is Shape.ROW else self._width
-        return self._loop.slot("output", width * dtype.byte_count, dtype, version=self._output_version())
+        width = 1 if self.group.shapes[value] is Shape.ROW else self.width
+        return self.loop.slot("output", width * dtype.byte_count, dtype, version=self._output_version())
 
     @property
     def needs_whole_rows(self) -> bool:
@@ -166,42 +157,42 @@ class Epilogue:
         return bool(self._per_row)
 
     def _output_version(self) -> Ints:
-        return np.cumsum(np.concatenate([[0], self._last[:-1]])).astype(np.int64)
+        return np.cumsum(np.concatenate([[0], self.last[:-1]])).astype(np.int64)
 
     # Operands of the fused operations
 
     def _operand(self, external: External, rows: Ints, width: Ints, live: Bools) -> Slot | None:
-        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
+        dtype = chip_dtype(self.context.type_of(external.stored_value).dtype)
         if external.form in ("column", "scalar", "iota_column", "iota_row"):
             return self._shared_operand(external, dtype, width)
         if external.form == "row":
-            slot = self._loop.slot(
+            slot = self.loop.slot(
                 "row", dtype.byte_count, dtype, version=self._output_version(), extra_buffers=1
             )
             self._fetch(external, slot, rows, 1, rows, live)
             return slot
-        slot = self._loop.slot(
-            "operand", self._width * dtype.byte_count, dtype, version=self._output_version(), extra_buffers=1
+        slot = self.loop.slot(
+            "operand", self.width * dtype.byte_count, dtype, version=self._output_version(), extra_buffers=1
         )
         if external.form == "iota_full":
-            self._loop.step(
+            self.loop.step(
                 Engine.GPSIMD, Opcode.IOTA, writes=(slot,), partitions=rows, elements=width, active=live
             )
         else:
-            self._fetch(external, slot, rows * width, self._width, rows, live)
+            self._fetch(external, slot, rows * width, self.width, rows, live)
         return slot
 
     def _shared_operand(self, external: External, dtype: DType, width: Ints) -> Slot:
         """A vector along the columns, spread over the partitions once per block of columns."""
         if external.key in self._shared:
             return self._shared[external.key]
-        size = self._width if external.form.endswith("column") else 1
-        slot = self._loop.slot("column", size * dtype.byte_count, dtype, version=self._column_version)
-        first = self._loop.first_of(self._column_version)
-        partitions = min(128, self._row_count)
+        size = self.width if external.form.endswith("column") else 1
+        slot = self.loop.slot("column", size * dtype.byte_count, dtype, version=self.column_version)
+        first = self.loop.first_of(self.column_version)
+        partitions = min(128, self.row_count)
         elements = width if size > 1 else np.ones_like(width)
         if external.form.startswith("iota"):
-            self._loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), elements=elements, active=first)
+            self.loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), elements=elements, active=first)
         else:
             self._fetch(external, slot, elements * partitions, size, partitions, first)
         self._shared[external.key] = slot
@@ -216,12 +207,12 @@ class Epilogue:
         partitions: int | Ints,
         active: Bools,
     ) -> None:
-        location = self._context.location(external.view.root if external.view.root >= 0 else external.value)
+        location = self.context.location(external.view.root if external.view.root >= 0 else external.value)
         item = location.dtype.byte_count
         slot.tensor = location.tensor
         run = max(1, min(run, external.view.run_elements))
         transfer = Transfer(
-            self._context.load_queue(location),
+            self.context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             np.maximum(elements, 1) * item,
@@ -230,9 +221,9 @@ class Epilogue:
             location.purpose,
             location.dtype,
             location.tensor,
-            strided=1 < run < self._columns,
+            strided=1 < run < self.columns,
         )
-        self._loop.load(slot, transfer, active=active, after=location.tokens)
+        self.loop.load(slot, transfer, active=active, after=location.tokens)
 
     # One tile
 
@@ -249,7 +240,7 @@ class Epilogue:
         written_outputs = {key: outputs[value] for value, key in stored.items()}
         for micro in self._per_tile:
             target = written_outputs.get(micro.writes) or shared.get(micro.writes)
-            slot = target or self._temporary(micro, self._context.core.psum_bank_bytes // 4)
+            slot = target or self._temporary(micro, self.context.core.psum_bank_bytes // 4)
             reads = tuple(slots[key] for key in micro.reads if key in slots)
             self._instruction(micro, reads, (slot,), rows, width, live, joins=target is not None)
             slots[micro.writes] = slot
@@ -268,7 +259,7 @@ class Epilogue:
             opcode, activation = Opcode.ACTIVATE, activation or "identity"
         elif engine is not Engine.SCALAR:
             activation = ""
-        self._loop.step(
+        self.loop.step(
             engine, opcode, activation=activation, flags=flags, reads=reads, writes=writes, partitions=rows,
             elements=width if micro.shape is Shape.FULL else 1, active=live, accumulates=joins,
         )  # fmt: skip
@@ -286,9 +277,9 @@ class Epilogue:
             if stored_key == key:
                 return outputs[value]
         value = self._selection.value_of.get(key, self._product if key == self._product else -1)
-        dtype = chip_dtype(self._context.type_of(value).dtype) if value >= 0 else DType.F32
-        return self._loop.slot(
-            "row of sums", self._width * dtype.byte_count, dtype, version=self._output_version()
+        dtype = chip_dtype(self.context.type_of(value).dtype) if value >= 0 else DType.F32
+        return self.loop.slot(
+            "row of sums", self.width * dtype.byte_count, dtype, version=self._output_version()
         )
 
     def _whole_rows(
@@ -301,10 +292,10 @@ class Epilogue:
             reads = tuple(slots[key] for key in micro.reads if key in slots)
             writes: list[Slot] = []
             if micro.reduces != micro.writes:
-                slots[micro.writes] = written_outputs.get(micro.writes) or self._temporary(micro, self._width)
+                slots[micro.writes] = written_outputs.get(micro.writes) or self._temporary(micro, self.width)
                 writes.append(slots[micro.writes])
             if micro.reduces is not None:
-                slots[micro.reduces] = written_outputs.get(micro.reduces) or self._loop.slot(
+                slots[micro.reduces] = written_outputs.get(micro.reduces) or self.loop.slot(
                     "row sum", 4, DType.F32, version=self._output_version()
                 )
                 writes.append(slots[micro.reduces])
@@ -315,9 +306,9 @@ class Epilogue:
 
     def _temporary(self, micro: Micro, width: int) -> Slot:
         value = self._selection.value_of.get(micro.writes)
-        dtype = chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
+        dtype = chip_dtype(self.context.type_of(value).dtype) if value is not None else DType.F32
         columns = width if micro.shape is Shape.FULL else 1
-        return self._loop.slot("temporary", columns * dtype.byte_count, dtype, version=self._output_version())
+        return self.loop.slot("temporary", columns * dtype.byte_count, dtype, version=self._output_version())
 
     def _engine(self, micro: Micro, reads: Sequence[Slot], elements: int) -> Engine:
         """GpSimd cannot read PSUM; the others share the work evenly."""
@@ -332,7 +323,7 @@ class Epilogue:
         source = Memory.PSUM if any(slot.memory is Memory.PSUM for slot in reads) else Memory.SBUF
         dtype = reads[0].dtype if reads else DType.F32
         cost = {
-            engine: instruction_ns(self._context.core, engine, opcode, elements, dtype, source)
+            engine: instruction_ns(self.context.core, engine, opcode, elements, dtype, source)
             for engine in engines
         }
         chosen = min(engines, key=lambda e: self._load.get(e, 0.0) + cost[e])
@@ -343,24 +334,24 @@ class Epilogue:
         engine = self._least_loaded(
             (Engine.SCALAR, Engine.VECTOR), Opcode.TENSOR_COPY, int(width.max()), (source,)
         )
-        self._loop.step(engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=rows,
+        self.loop.step(engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=rows,
                         elements=width, active=live, accumulates=True)  # fmt: skip
 
     def _store(self, value: int, slot: Slot, rows: Ints, width: Ints, live: Bools) -> None:
-        location = self._context.locations[value]
+        location = self.context.locations[value]
         item = location.dtype.byte_count
-        if self._group.shapes[value] is Shape.ROW:
+        if self.group.shapes[value] is Shape.ROW:
             width = np.ones_like(width)
         transfer = Transfer(
-            self._context.store_queue(),
+            self.context.store_queue(),
             Memory.SBUF,
             Memory.HBM,
             np.maximum(rows * width, 1) * item,
-            self._width * item,
+            self.width * item,
             rows,
             location.store_purpose,
             location.dtype,
             location.tensor,
-            strided=self._width < self._columns and self._group.shapes[value] is not Shape.ROW,
+            strided=self.width < self.columns and self.group.shapes[value] is not Shape.ROW,
         )
-        self._stores.append((value, self._loop.store(slot, transfer, active=live)))
+        self._stores.append((value, self.loop.store(slot, transfer, active=live)))

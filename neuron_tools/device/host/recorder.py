@@ -8,6 +8,7 @@ from pathlib import Path
 
 from neuron_tools.device.host.clock import HostClock
 from neuron_tools.device.host.event_log import EventLog, Record
+from neuron_tools.device.host.numbering import Numbering
 from neuron_tools.device.host.stacks import OnStack, SourceStacks
 from neuron_tools.device.host.timeline import DeviceTimeline
 from neuron_tools.records.capture_log import RecordKind
@@ -51,8 +52,7 @@ class PythonRecorder:
     ) -> None:
         self._log = EventLog(path)
         self._stacks = SourceStacks(internal_folders, on_stack)
-        self._on_name = on_name
-        self._names: dict[str, int] = {}
+        self._names = Numbering(on_name)
         self._threads: dict[int, int] = {}
         self._lock = threading.Lock()
         self._timeline = DeviceTimeline(launch_overhead_ns)
@@ -73,15 +73,7 @@ class PythonRecorder:
 
     def name(self, text: str) -> int:
         """The number of a name; new ones are told to `on_name` first."""
-        number = self._names.get(text)
-        if number is None:
-            with self._lock:
-                number = self._names.get(text)
-                if number is None:
-                    number = len(self._names) + 1
-                    self._on_name(number, text)
-                    self._names[text] = number
-        return number
+        return self._names.number(text)
 
     def stack(self) -> int:
         """Number of the calling thread's stack."""

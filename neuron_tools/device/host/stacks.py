@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
+
+from neuron_tools.device.host.numbering import Numbering
 
 MAX_FRAMES = 128
 OnStack = Callable[[int, tuple[tuple[str, int, str], ...]], None]
@@ -25,10 +26,10 @@ class SourceStacks:
     def __init__(self, internal_folders: Iterable[str], on_stack: OnStack) -> None:
         folders = [os.path.join(os.path.abspath(folder), "") for folder in internal_folders]
         self._internal = (_PACKAGE, *folders)
-        self._on_stack = on_stack
         self._is_user: dict[CodeType, bool] = {}
-        self._numbers: dict[tuple[object, ...], int] = {}
-        self._lock = threading.Lock()
+        self._stacks: Numbering[tuple[object, ...]] = Numbering(
+            lambda number, key: on_stack(number, tuple(_frames(key)))
+        )
 
     def current(self) -> int:
         """Number of the calling thread's stack; 0 where it has no user frame."""
@@ -43,24 +44,13 @@ class SourceStacks:
                 key.append(code)
                 key.append(frame.f_lasti)
             frame = frame.f_back
-        return self._number(tuple(key)) if key else 0
+        return self._stacks.number(tuple(key)) if key else 0
 
     def _learn(self, code: CodeType) -> bool:
         name = code.co_filename
         is_user = not name.startswith(self._internal) and not name.startswith("<frozen")
         self._is_user[code] = is_user
         return is_user
-
-    def _number(self, key: tuple[object, ...]) -> int:
-        number = self._numbers.get(key)
-        if number is None:
-            with self._lock:
-                number = self._numbers.get(key)
-                if number is None:
-                    number = len(self._numbers) + 1
-                    self._on_stack(number, tuple(_frames(key)))
-                    self._numbers[key] = number
-        return number
 
 
 def _frames(key: tuple[object, ...]) -> Iterable[tuple[str, int, str]]:

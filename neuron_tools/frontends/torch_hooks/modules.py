@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
@@ -69,6 +70,7 @@ def _entry() -> ModuleEntry:
     return ModuleEntry()
 
 
+@dataclass(eq=False)
 class ModuleHooks:
     """Numbers modules and records their calls.
 
@@ -76,17 +78,13 @@ class ModuleHooks:
     costs a fraction and disappears while Dynamo traces.
     """
 
-    def __init__(
-        self,
-        native: HostRecorder,
-        define_module: Callable[[str, str], int],
-        name_tensors: Callable[[str, Any], None] | None = None,
-        tell_call: TellCall | None = None,
-    ) -> None:
-        self._native = native
-        self._tell_call = tell_call
-        self._define_module = define_module
-        self._name_tensors = name_tensors
+    native: HostRecorder
+    define_module: Callable[[str, str], int]
+    name_tensors: Callable[[str, Any], None] | None = None
+    tell_call: TellCall | None = None
+
+    def __post_init__(self) -> None:
+        native = self.native
         self._tree = ModuleTree()
         self._numbers: dict[int, int] = {}
         # What each call of a module calls: torch.profiler must show no row of it.
@@ -110,8 +108,8 @@ class ModuleHooks:
 
     def current(self) -> tuple[str, str]:
         """Path and class of what the calling thread is in: a module or an optimizer; empty outside of all."""
-        number = self._native.set_module(0)
-        self._native.set_module(number)
+        number = self.native.set_module(0)
+        self.native.set_module(number)
         return self._paths.get(number, ""), self._classes.get(number, "")
 
     def name(self, number: int, path: str, class_name: str) -> None:
@@ -129,10 +127,10 @@ class ModuleHooks:
     def first_call(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> int:
         """The number of a module that is first called now; the call is told where no other is around it."""
         number = self.number(module)
-        inside = self._native.set_module(0)
-        self._native.set_module(inside)
-        if number and not inside and self._tell_call is not None:
-            self._tell_call(self._paths[number], unwrapped(module), arguments, keywords)
+        inside = self.native.set_module(0)
+        self.native.set_module(inside)
+        if number and not inside and self.tell_call is not None:
+            self.tell_call(self._paths[number], unwrapped(module), arguments, keywords)
         return number
 
     def _define(self, module: Any) -> int:
@@ -148,11 +146,11 @@ class ModuleHooks:
     def _define_path(self, module: Any) -> int:
         self._tree.scan(module)
         path = self._tree.path(module)
-        number = self._define_module(path, type(module).__name__)
-        self._native.name_module(number, path)
+        number = self.define_module(path, type(module).__name__)
+        self.native.name_module(number, path)
         self.name(number, path, type(module).__name__)
-        if self._name_tensors is not None:
-            self._name_tensors(path, module)
+        if self.name_tensors is not None:
+            self.name_tensors(path, module)
         return number
 
     def _forget(self, key: int) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ def _tell_ranks(recording: Recording, processes: dict[int, ToldProcess]) -> None
         recording.rank, recording.world_size = only.rank, only.world_size
 
 
+@dataclass(eq=False)
 class _Reader:
     """Reads the tables of one traced process.
 
@@ -85,15 +87,15 @@ class _Reader:
         processes: Those told so far by number among the lanes; gets this one's.
     """
 
-    def __init__(
-        self, session: Session, lanes: Lanes, recording: Recording, processes: dict[int, ToldProcess]
-    ) -> None:
-        self._session = session
-        self._lanes = lanes
-        self._recording = recording
-        self._numbers = {key: self._add(told, processes) for key, told in session.processes.items()}
-        self._counters = RocpdCounters(session, lanes, recording)
-        self._memory = RocpdMemory(lanes, recording)
+    session: Session
+    lanes: Lanes
+    recording: Recording
+    processes: dict[int, ToldProcess]
+
+    def __post_init__(self) -> None:
+        self._numbers = {key: self._add(told) for key, told in self.session.processes.items()}
+        self._counters = RocpdCounters(self.session, self.lanes, self.recording)
+        self._memory = RocpdMemory(self.lanes, self.recording)
 
     def read(self) -> None:
         """Stages everything."""
@@ -106,23 +108,24 @@ class _Reader:
         self._counters.finish()
         self._add_devices()
 
-    def _add(self, told: ToldProcess, processes: dict[int, ToldProcess]) -> int:
+    def _add(self, told: ToldProcess) -> int:
         """Number of a process among the lanes: its own, unless one of another node has that, too."""
-        number = told.process_id if told.process_id not in processes else -2 - len(processes)
-        processes[number] = told
-        process = self._recording.processes[self._lanes.process(number)]
+        known = self.processes
+        number = told.process_id if told.process_id not in known else -2 - len(known)
+        known[number] = told
+        process = self.recording.processes[self.lanes.process(number)]
         process.process_id, process.command, process.host = told.process_id, told.command, told.host
         process.rank = told.rank
         return number
 
     def _add_kernels(self) -> None:
-        symbols = self._session.lookup(
+        symbols = self.session.lookup(
             "info_kernel_symbol", integers=["arch_vgpr_count"], texts=["display_name", "kernel_name"]
         )
         sizes = [f"{size}_size_{axis}" for size in ("grid", "workgroup") for axis in _AXES]
         columns = ["end", "pid", "agent_id", "kernel_id", "queue_id", "stream_id", *sizes]
         columns += ["group_segment_size", "graph_exec_id", "graph_node_id"]
-        for rows in self._session.timed("kernel_dispatch", columns):
+        for rows in self.session.timed("kernel_dispatch", columns):
             devices = np.maximum(self._devices(rows["agent_id"]), 0)
             names = [symbols.look_up(rows["kernel_id"], name) for name in ("display_name", "kernel_name")]
             number = pc.binary_join_element_wise("kernel", rows["kernel_id"].cast(pa.string()), " ")
@@ -141,10 +144,10 @@ class _Reader:
 
     def _add_copies(self) -> None:
         columns = ["end", "pid", "dst_agent_id", "src_agent_id", "queue_id", "stream_id", "name_id", "size"]
-        for rows in self._session.timed("memory_copy", columns):
+        for rows in self.session.timed("memory_copy", columns):
             ends = [self._devices(rows[f"{end}_agent_id"]) for end in ("dst", "src")]
             devices = np.where(ends[0] != NO_NUMBER, ends[0], np.maximum(ends[1], 0))
-            told = self._session.strings.look_up(rows["name_id"]).fill_null("Memcpy").dictionary_encode()
+            told = self.session.strings.look_up(rows["name_id"]).fill_null("Memcpy").dictionary_encode()
             names = [COPY_NAMES.get(name, name) for name in told.dictionary.to_pylist()]
             name = pa.array(names, pa.string()).take(told.indices)
             self._stage_work(rows, devices, name, "gpu_memcpy", {"bytes": rows["size"]})
@@ -168,50 +171,50 @@ class _Reader:
             "category": pa.repeat(category, rows.num_rows).dictionary_encode(),
             "correlation_id": self._links(rows),
         }
-        if self._recording.with_arguments:
+        if self.recording.with_arguments:
             columns["arguments_json"] = objects_of_columns(told)
-        self._lanes.add_spans(columns)
+        self.lanes.add_spans(columns)
         self._counters.stage(rows["event_id"], processes, start, end)
 
     def _add_regions(self) -> None:
-        sampled = self._session.lookup("sample", "event_id", integers=["track_id"])
-        for rows in self._session.timed("region", ["end", "pid", "tid", "name_id"]):
+        sampled = self.session.lookup("sample", "event_id", integers=["track_id"])
+        for rows in self.session.timed("region", ["end", "pid", "tid", "name_id"]):
             processes, start = self._processes(rows["pid"]), times_of(rows["start"])
             end = ends_of(rows["end"], start)
-            line = self._session.tracks.look_up(sampled.look_up(rows["event_id"]), "name_id")
-            lanes = self._threads(processes, rows["tid"], self._session.strings.look_up(line))
-            names = self._session.strings.look_up(rows["name_id"]).fill_null("")
+            line = self.session.tracks.look_up(sampled.look_up(rows["event_id"]), "name_id")
+            lanes = self._threads(processes, rows["tid"], self.session.strings.look_up(line))
+            names = self.session.strings.look_up(rows["name_id"]).fill_null("")
             self._stage_calls(rows, lanes, names, start, end)
             self._counters.stage(rows["event_id"], processes, start)
 
     def _add_samples(self) -> None:
         """Stages moments; those of regions and of counters stand there already."""
-        if not self._session.has("sample"):
+        if not self.session.has("sample"):
             return
-        regions = self._session.lookup("region", "event_id")
-        for rows in self._session.timed("sample", ["name_id"], start="timestamp"):
+        regions = self.session.lookup("region", "event_id")
+        for rows in self.session.timed("sample", ["name_id"], start="timestamp"):
             track = rows["track_id"]
-            processes = self._processes(self._session.tracks.look_up(track, "pid"))
+            processes = self._processes(self.session.tracks.look_up(track, "pid"))
             start = times_of(rows["timestamp"])
             is_counter = self._counters.stage(rows["event_id"], processes, start)
             place = ~is_counter & ~regions.knows(rows["event_id"])
             chosen = rows.filter(pa.array(place))
             if not chosen.num_rows:
                 continue
-            lanes = self._threads(processes[place], self._session.tracks.look_up(chosen["track_id"], "tid"))
+            lanes = self._threads(processes[place], self.session.tracks.look_up(chosen["track_id"], "tid"))
             numbers = pc.coalesce(
-                chosen["name_id"], self._session.tracks.look_up(chosen["track_id"], "name_id")
+                chosen["name_id"], self.session.tracks.look_up(chosen["track_id"], "name_id")
             )
-            names = self._session.strings.look_up(numbers).fill_null("")
+            names = self.session.strings.look_up(numbers).fill_null("")
             self._stage_calls(chosen, lanes, names, start[place], start[place])
 
     def _add_memory(self) -> None:
         columns = ["end", "pid", "tid", "agent_id", "address", "size"]
-        for rows in self._session.timed("memory_allocate", columns, ["type", "level"]):
+        for rows in self.session.timed("memory_allocate", columns, ["type", "level"]):
             processes, start = self._processes(rows["pid"]), times_of(rows["start"])
             end = ends_of(rows["end"], start)
             told = self._memory.columns(rows, processes, self._devices(rows["agent_id"]), end)
-            self._lanes.add_spans(
+            self.lanes.add_spans(
                 {
                     LANE: self._threads(processes, rows["tid"]),
                     "start_ts": pa.array(start),
@@ -224,17 +227,17 @@ class _Reader:
         self, rows: pa.RecordBatch, lanes: pa.Array, names: pa.Array, start: Ints, end: Ints
     ) -> None:
         details = self._details(rows)
-        told = self._session.categories(rows).fill_null("").dictionary_encode()
+        told = self.session.categories(rows).fill_null("").dictionary_encode()
         kinds = [_category(text) for text in told.dictionary.to_pylist()]
         columns = operators_of_ranges(
             pc.coalesce(details.messages, names),
             pa.array(kinds, pa.string()).take(told.indices),
-            with_arguments=self._recording.with_arguments,
+            with_arguments=self.recording.with_arguments,
         )
-        if self._recording.with_arguments:
+        if self.recording.with_arguments:
             own = columns.get("arguments_json", pa.nulls(rows.num_rows, pa.string()))
             columns["arguments_json"] = pc.coalesce(own, details.arguments)
-        self._lanes.add_spans(
+        self.lanes.add_spans(
             {
                 LANE: lanes,
                 "start_ts": pa.array(start),
@@ -247,12 +250,12 @@ class _Reader:
         )
 
     def _details(self, rows: pa.RecordBatch) -> EventDetails:
-        carried = (self._session.event(rows, name) for name in ("extdata", "call_stack", "line_info"))
+        carried = (self.session.event(rows, name) for name in ("extdata", "call_stack", "line_info"))
         return details_of_events(*carried)
 
     def _links(self, rows: pa.RecordBatch) -> pa.Array:
         """What a call shares with the work that it launched; null where there is none."""
-        stacks = self._session.event(rows, "stack_id")
+        stacks = self.session.event(rows, "stack_id")
         return pc.if_else(pc.greater(stacks, 0), stacks, pa.scalar(None, pa.int64()))
 
     def _processes(self, keys: pa.Array) -> Ints:
@@ -260,7 +263,7 @@ class _Reader:
 
     def _devices(self, keys: pa.Array) -> Ints:
         """Numbers of GPUs; `NO_NUMBER` for what is none."""
-        agents = self._session.agents
+        agents = self.session.agents
         return _mapped(keys, lambda key: agents[key].device if key in agents else NO_NUMBER)
 
     def _lines(self, processes: Ints, devices: Ints, rows: pa.RecordBatch, *, is_copy: bool) -> pa.Array:
@@ -271,14 +274,12 @@ class _Reader:
         return pa.array(np.array(lanes, np.int32)[places])
 
     def _line(self, process: int, device: int, stream: int, queue: int, *, is_copy: bool) -> int:
-        names = self._session.names
+        names = self.session.names
         if stream:
-            return self._lanes.stream(
-                process, device, stream, names["stream"].get(stream, f"stream {stream}")
-            )
+            return self.lanes.stream(process, device, stream, names["stream"].get(stream, f"stream {stream}"))
         if is_copy and not queue:
-            return self._lanes.stream(process, device, _COPIES_LINE, _COPIES)
-        return self._lanes.stream(process, device, queue, names["queue"].get(queue, f"queue {queue}"))
+            return self.lanes.stream(process, device, _COPIES_LINE, _COPIES)
+        return self.lanes.stream(process, device, queue, names["queue"].get(queue, f"queue {queue}"))
 
     def _threads(self, processes: Ints, keys: pa.Array, lines: pa.Array | None = None) -> pa.Array:
         """Lanes of threads; `lines` names those of samples, which stand beside what the thread did."""
@@ -289,17 +290,17 @@ class _Reader:
         different, places = distinct_rows(processes, threads, codes)
         lanes = []
         for process, thread, code in different.tolist():
-            number, name = self._session.threads.get(thread, (thread, None))
-            lanes.append(self._lanes.thread(process, number, name if code == NO_NUMBER else named[code]))
+            number, name = self.session.threads.get(thread, (thread, None))
+            lanes.append(self.lanes.thread(process, number, name if code == NO_NUMBER else named[code]))
         return pa.array(np.array(lanes, np.int32)[places])
 
     def _add_devices(self) -> None:
-        indices = {self._lanes.process(number) for number in self._numbers.values()}
-        known = {agent.device: agent for agent in self._session.agents.values()}
-        for process, device in self._lanes.devices():
+        indices = {self.lanes.process(number) for number in self._numbers.values()}
+        known = {agent.device: agent for agent in self.session.agents.values()}
+        for process, device in self.lanes.devices():
             if process in indices and device in known:
                 about = {"id": device, "name": known[device].name, "numSms": known[device].compute_units}
-                stage_devices(self._recording, [about], process)
+                stage_devices(self.recording, [about], process)
 
 
 def _category(told: str) -> str:

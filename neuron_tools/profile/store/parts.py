@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ DISTINCT_TEXT_BYTES = 512  # of texts that are no codes into a dictionary, such 
 WINDOWS_PER_PART = 32
 
 
+@dataclass(eq=False)
 class TableParts:
     """Rows of one table on their way to `<Table>/part-<process>-<n>.parquet`.
 
@@ -33,19 +35,18 @@ class TableParts:
         table: The table.
         process_idx: Number of the writer.
         pool: Sorts and encodes the windows, in any order, while further rows come.
-        first_window: Number of the first window, 0 unless parts exist.
+        window: Number of the first window, 0 unless parts exist.
     """
 
-    def __init__(
-        self, folder: Path, table: TableSchema, process_idx: int, pool: WindowPool, first_window: int = 0
-    ) -> None:
-        self._folder = folder
-        self._table = table
-        self._process_idx = process_idx
-        self._pool = pool
+    folder: Path
+    table: TableSchema
+    process_idx: int
+    pool: WindowPool
+    window: int = 0
+
+    def __post_init__(self) -> None:
         self._chain = Chain()
-        self._window = first_window
-        self._window_rows = window_rows(table)
+        self._window_rows = window_rows(self.table)
         self._pieces: list[pa.Table] = []
         self._buffered = 0
         self._part: JoinedFile | None = None
@@ -61,9 +62,9 @@ class TableParts:
             self._buffered += taken.num_rows
             rows = rows.slice(taken.num_rows)
             if self._buffered == self._window_rows:
-                self._submit(self._window, is_full=True)
+                self._submit(self.window, is_full=True)
                 self._pieces, self._buffered = [], 0
-                self._window += 1
+                self.window += 1
 
     def flush(self) -> None:
         """Begin to make every row readable: close the open part, write the unfinished window as a part.
@@ -74,17 +75,17 @@ class TableParts:
             return
         self._is_dirty = False
         if self._buffered:
-            self._submit(self._window, is_full=False)
+            self._submit(self.window, is_full=False)
         else:
-            self._pool.submit(self._chain, lambda _: None, lambda _: self._close_part())
+            self.pool.submit(self._chain, lambda _: None, lambda _: self._close_part())
 
     def _submit(self, window: int, is_full: bool) -> None:
         pieces = self._pieces
-        self._nullable |= _with_nulls(self._table, pieces)
+        self._nullable |= _with_nulls(self.table, pieces)
         nullable = self._nullable
 
         def prepare(workspace: Workspace) -> ParquetBytes:
-            return encoded(self._table, sorted_window(self._table, pieces, workspace), nullable)
+            return encoded(self.table, sorted_window(self.table, pieces, workspace), nullable)
 
         def write(rows: ParquetBytes) -> None:
             if not is_full or (self._part is not None and self._part.head != rows.head):
@@ -93,11 +94,11 @@ class TableParts:
             if not is_full:
                 self._close_part()
 
-        self._pool.submit(self._chain, prepare, write)
+        self.pool.submit(self._chain, prepare, write)
 
     def _add_to_part(self, window: int, rows: ParquetBytes) -> None:
         if self._part is None:
-            path = self._folder / layout.part_name(self._process_idx, window)
+            path = self.folder / layout.part_name(self.process_idx, window)
             self._part = JoinedFile(path, rows)
         else:
             self._part.append(rows)
