@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
+from neuron_explorer.cost import Cost
 from neuron_profile.analysis.time.charges import Charge
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -35,7 +36,7 @@ def operation_work(profile: Profile) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 @dataclass
-class TreeNode:
+class TreeNode(Cost):
     """A module, or an operation inside one, with everything below it.
 
     Attributes:
@@ -46,12 +47,8 @@ class TreeNode:
     name: str
     path: str
     kind: str = "module"
-    device_ns: float = 0.0
-    backward_ns: float = 0.0
     own_ns: float = 0.0
     count: int = 0
-    hbm_bytes: int = 0
-    instructions: int = 0
     children: dict[str, TreeNode] = field(default_factory=dict)
 
     def add(self, charge: Charge, hbm_bytes: int, instructions: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from neuron_explorer.api.functions import Function, find_functions
+from neuron_explorer.cost import Cost
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, SourceTexts, load_frames, stack
 from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
@@ -43,7 +44,7 @@ FROM Metadata
 
 
 @dataclass
-class Work:
+class Work(Cost):
     """Time and work of a line or function; times in ns.
 
     Attributes:
@@ -54,11 +55,7 @@ class Work:
             work at once, so they may add up to more.
     """
 
-    device_ns: float = 0.0
-    backward_ns: float = 0.0
     calls: int = 0
-    instructions: int = 0
-    hbm_bytes: int = 0
     model_flops: int = 0
     tensor_flops: int = 0
     engine_ns: dict[str, int] = field(default_factory=dict)
