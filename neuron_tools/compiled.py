@@ -155,6 +155,24 @@ def grown(values: Values, room: int) -> Values:
 
 
 @compiled
+def by_group(
+    groups: npt.NDArray[np.integer[Any]], count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Positions by the group that each belongs to, ascending in each: (start (count + 1,), positions)."""
+    start = np.zeros(count + 1, np.int64)
+    for group in groups:
+        start[group + 1] += 1
+    for at in range(count):
+        start[at + 1] += start[at]
+    place = start[:-1].copy()
+    positions = np.empty(groups.shape[0], np.int32)
+    for position in range(groups.shape[0]):
+        positions[place[groups[position]]] = position
+        place[groups[position]] += 1
+    return start, positions
+
+
+@compiled
 def copy_bytes(
     out: npt.NDArray[np.uint8], at: int, data: npt.NDArray[np.uint8], begin: int, count: int
 ) -> None:

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
+from neuron_tools.backend.access_lists import bounds_of, bucket_range, covers, overlap, unlink
 from neuron_tools.compiled import compiled, grown
-
-BUCKET_LINES = 128
-"""Lines of a tensor whose accesses are kept together."""
 
 
 @compiled
@@ -77,9 +75,6 @@ def find_dependencies(
                 continue
             writes = operand < 2
             touched = 0
-            low_line, high_line = regions[region, 1], regions[region, 2]
-            low_byte, high_byte = regions[region, 3], regions[region, 4]
-            first_bucket, last_bucket = bucket_start[buffer], bucket_start[buffer + 1] - 1
             if writes:
                 for at in range(predecessor_start[buffer], predecessor_start[buffer + 1]):
                     before = predecessors[at]
@@ -90,11 +85,8 @@ def find_dependencies(
                             touched = 1
             if released[buffer]:
                 last_access[buffer, streams[row]] = row
-            begin = first_bucket + low_line // BUCKET_LINES
-            finish = first_bucket + (high_line - 1) // BUCKET_LINES
-            spans = begin != finish or begin >= last_bucket
-            if spans:
-                begin, finish = first_bucket, last_bucket - 1
+            begin, finish, last_bucket, spans = bucket_range(bucket_start, regions, region)
+            bounds = bounds_of(regions, region)
             for step in range(begin, finish + 2):
                 bucket = step if step <= finish else last_bucket
                 previous = np.int32(-1)
@@ -102,27 +94,17 @@ def find_dependencies(
                 while node >= 0:
                     other = node_region[node]
                     following = link[node]
-                    overlaps = (
-                        regions[other, 1] < high_line and low_line < regions[other, 2]
-                        and regions[other, 3] < high_byte and low_byte < regions[other, 4]
-                    )  # fmt: skip
                     removed = False
-                    if overlaps:
+                    if overlap(bounds, bounds_of(regions, other)):
                         producer = node_row[node]
                         waits = (writes or node_write[node]) and producer != row
                         if waits and producer > latest[streams[producer]]:
                             latest[streams[producer]] = producer
                             touched = 1
                         if writes or (not node_write[node] and streams[producer] == streams[row]):
-                            removed = (
-                                low_line <= regions[other, 1] and regions[other, 2] <= high_line
-                                and low_byte <= regions[other, 3] and regions[other, 4] <= high_byte
-                            )  # fmt: skip
+                            removed = covers(bounds, bounds_of(regions, other))
                     if removed:
-                        if previous >= 0:
-                            link[previous] = following
-                        else:
-                            head[bucket] = following
+                        unlink(head, link, bucket, previous, node)
                     else:
                         previous = node
                     node = following

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.arrays import Ints
+from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.backend.allocate import Places
 from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, Body
 from neuron_tools.frozen import frozen
@@ -24,7 +24,7 @@ class Order:
     """
 
     start: Ints
-    edge_of: Ints
+    edge_of: Int32s
     before: Ints
     after: Ints
     what: npt.NDArray[np.int8]
@@ -42,7 +42,7 @@ def written_buffers(body: Body) -> npt.NDArray[np.bool_]:
 
 def bucket_starts(body: Body) -> Ints:
     """First bucket of lines of each buffer, and their number at the end."""
-    from neuron_tools.backend.order_kernel import BUCKET_LINES
+    from neuron_tools.backend.access_lists import BUCKET_LINES
 
     start = np.zeros(len(body.buffers) + 1, np.int64)
     np.cumsum(-(-body.buffers.lines // BUCKET_LINES) + 1, out=start[1:])

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled, grown
+from neuron_tools.backend.access_lists import bounds_of, bucket_range, covers, overlap, unlink
+from neuron_tools.compiled import by_group, compiled, grown
 
-BUCKET_LINES = 128
-"""Lines of a tensor whose accesses are kept together."""
 AFTER_RESULT, AFTER_START = 0, 1
 """What an edge asks for: the producer's result, or only that it runs before on the same engine."""
 
@@ -75,14 +74,8 @@ def order_edges(
             if released[buffer]:
                 before[edges], after[edges], what[edges] = row, count + buffer, AFTER_RESULT
                 edges += 1
-            low_line, high_line = regions[region, 1], regions[region, 2]
-            low_byte, high_byte = regions[region, 3], regions[region, 4]
-            first_bucket, last_bucket = bucket_start[buffer], bucket_start[buffer + 1] - 1
-            begin = first_bucket + low_line // BUCKET_LINES
-            finish = first_bucket + (high_line - 1) // BUCKET_LINES
-            spans = begin != finish or begin >= last_bucket
-            if spans:
-                begin, finish = first_bucket, last_bucket - 1
+            begin, finish, last_bucket, spans = bucket_range(bucket_start, regions, region)
+            bounds = bounds_of(regions, region)
             for kind in range(1 - writes, 2):
                 for step in range(begin, finish + 2):
                     bucket = step if step <= finish else last_bucket
@@ -92,10 +85,7 @@ def order_edges(
                         other = node_region[node]
                         following = link[node]
                         removed = False
-                        if (
-                            regions[other, 1] < high_line and low_line < regions[other, 2]
-                            and regions[other, 3] < high_byte and low_byte < regions[other, 4]
-                        ):  # fmt: skip
+                        if overlap(bounds, bounds_of(regions, other)):
                             if node_row[node] != row:
                                 if edges == before.shape[0]:
                                     room = before.shape[0] * 2
@@ -104,15 +94,9 @@ def order_edges(
                                 before[edges], after[edges] = node_row[node], row
                                 what[edges] = AFTER_START if writes else AFTER_RESULT
                                 edges += 1
-                            removed = writes == 1 and (
-                                low_line <= regions[other, 1] and regions[other, 2] <= high_line
-                                and low_byte <= regions[other, 3] and regions[other, 4] <= high_byte
-                            )  # fmt: skip
+                            removed = writes == 1 and covers(bounds, bounds_of(regions, other))
                         if removed:
-                            if previous >= 0:
-                                link[previous] = following
-                            else:
-                                head[kind, bucket] = following
+                            unlink(head[kind], link, bucket, previous, node)
                         else:
                             previous = node
                         node = following
@@ -129,18 +113,10 @@ def order_edges(
 
 
 @compiled
-def successors(nodes: int, before: Ints, after: Ints) -> tuple[Ints, Ints, Int32s]:
+def successors(nodes: int, before: Ints, after: Ints) -> tuple[Ints, Int32s, Int32s]:
     """Edges by producer: (start (nodes + 1,), edge of each place, how many edges lead to each node)."""
-    start = np.zeros(nodes + 1, np.int64)
     incoming = np.zeros(nodes, np.int32)
-    for edge in range(before.shape[0]):
-        start[before[edge] + 1] += 1
-        incoming[after[edge]] += 1
-    for node in range(nodes):
-        start[node + 1] += start[node]
-    place = start[:-1].copy()
-    order = np.empty(before.shape[0], np.int64)
-    for edge in range(before.shape[0]):
-        order[place[before[edge]]] = edge
-        place[before[edge]] += 1
-    return start, order, incoming
+    for node in after:
+        incoming[node] += 1
+    start, edges = by_group(before, nodes)
+    return start, edges, incoming

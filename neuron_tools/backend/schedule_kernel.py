@@ -62,7 +62,7 @@ def list_schedule(
     transfer: Ints,
     loads: npt.NDArray[np.bool_],
     start: Ints,
-    edge_of: Ints,
+    edge_of: Int32s,
     after: Ints,
     what: npt.NDArray[np.int8],
     incoming: Int32s,

@@ -139,22 +139,6 @@ _WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHA
 
 
 @compiled
-def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Ints, Int32s]:
-    """Rows of each engine of one core in table order: (start (6,), rows)."""
-    start = np.zeros(ENGINES + 1, np.int64)
-    for row in range(engines.shape[0]):
-        start[engines[row] + 1] += 1
-    for engine in range(ENGINES):
-        start[engine + 1] += start[engine]
-    fill = start[:-1].copy()
-    rows = np.empty(engines.shape[0], np.int32)
-    for row in range(engines.shape[0]):
-        rows[fill[engines[row]]] = row
-        fill[engines[row]] += 1
-    return start, rows
-
-
-@compiled
 def same_engine_hazards(
     instructions: Table, dma_table: Table, engine_start: Ints, engine_rows: Int32s, tiles: int
 ) -> Int32s:

@@ -85,10 +85,11 @@ def empty_times(instructions: int, dmas: int) -> Times:
 
 def _part(program: Program, core: NeuronCore, part: Int32s, meetings: Meetings) -> Work:
     """The tables of one core alone."""
+    from neuron_tools.compiled import by_group
     from neuron_tools.simulator import kernel
 
     instructions, dmas = program.instructions, program.dmas
-    engine_start, engine_rows = kernel.engine_order(np.ascontiguousarray(instructions["engine"]))
+    engine_start, engine_rows = by_group(np.ascontiguousarray(instructions["engine"]), kernel.ENGINES)
     interval_ps, latency_ps = instruction_costs(instructions, core)
     dma = instructions["dma"]
     triggers = np.flatnonzero(dma >= 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation
@@ -17,6 +18,7 @@ _APART = 0.25
 """Share of the shorter of loading and computing that the other does not hide, by estimate."""
 
 
+@dataclass(eq=False)
 class Costs:
     """Estimates in nanoseconds.
 
@@ -25,10 +27,12 @@ class Costs:
         core: A physical core.
     """
 
-    def __init__(self, module: Module, core: NeuronCore) -> None:
-        self._module = module
-        self._core = core
-        self._given = _given(module)
+    module: Module
+    core: NeuronCore
+
+    def __post_init__(self) -> None:
+        core = self.core
+        self._given = _given(self.module)
         self._elements_per_ns = core.vector_lanes * core.vector_clock_ghz
         self._bytes_per_ns = min(core.dma_bandwidth, core.hbm_bandwidth) * 1e-9
         self._transfer_ns = (
@@ -64,17 +68,17 @@ class Costs:
 
     def bytes_of(self, value: int) -> int:
         """Bytes of a value in HBM."""
-        type_ = self._module.values[value].type
+        type_ = self.module.values[value].type
         return type_.element_count * memory_dtype(type_.dtype).byte_count
 
     def _compute_ns(self, operation: Operation) -> float:
-        values = self._module.values
+        values = self.module.values
         if not operation.results or operation.opcode in LAZY_OPCODES:
             return 0.0
         result = values[operation.results[0]].type
         if operation.opcode in ("dot_general", "convolution"):
             flops = 2.0 * result.element_count * self._depth(operation)
-            return flops / self._core.peak_flops(values[operation.operands[0]].type.dtype) * 1e9
+            return flops / self.core.peak_flops(values[operation.operands[0]].type.dtype) * 1e9
         elements = max(
             values[value].type.element_count for value in (*operation.operands, *operation.results)
         )
@@ -82,11 +86,11 @@ class Costs:
 
     def _depth(self, operation: Operation) -> float:
         """Products that are summed for one element of the result."""
-        shape = self._module.shape_of(operation.operands[0])
+        shape = self.module.shape_of(operation.operands[0])
         if operation.opcode == "dot_general":
             numbers = operation.attributes.get("dot_dimension_numbers", {})
             return float(math.prod(shape[axis] for axis in numbers.get("lhs_contracting_dimensions", ())))
-        kernel = self._module.values[operation.operands[1]].type
+        kernel = self.module.values[operation.operands[1]].type
         numbers = operation.attributes.get("dimension_numbers")
         features = kernel.shape[numbers["kernel"].index("o")] if isinstance(numbers, dict) else 1
         return kernel.element_count / max(int(features), 1)
