@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.compiled import compiled
 
 Bounds = tuple[int, int, int, int]
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
+
+
+@compiled
+def accessed_region(
+    rows: Int32s, regions: Int32s, tracked: npt.NDArray[np.bool_], row: int, operand: int
+) -> int:
+    """The region of a row's operand; -1 where it has none, or of a buffer whose accesses cannot conflict."""
+    region = int(rows[row, 3 + operand])
+    return region if region >= 0 and tracked[regions[region, 0]] else -1
 
 
 @compiled

@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.backend.access_lists import bounds_of, bucket_range, covers, overlap, unlink
+from neuron_tools.backend.access_lists import (
+    accessed_region,
+    bounds_of,
+    bucket_range,
+    covers,
+    overlap,
+    unlink,
+)
 from neuron_tools.compiled import compiled, grown
 
 
@@ -67,12 +74,10 @@ def find_dependencies(
         for slot in range(6):
             # reads (slots 2..5) first, then writes
             operand = slot + 2 if slot < 4 else slot - 4
-            region = rows[row, 3 + operand]
+            region = accessed_region(rows, regions, tracked, row, operand)
             if region < 0:
                 continue
             buffer = regions[region, 0]
-            if not tracked[buffer]:
-                continue
             writes = operand < 2
             touched = 0
             if writes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from neuron_tools.compiler.codegen.micro import External, Key, Selection
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.compiler.views import View, Views, merged_blocks
 
 
+@dataclass(eq=False)
 class SelectedOperands:
     """Finds the key and the form of an operand; notes in the selection what comes from outside."""
 
@@ -15,9 +18,9 @@ class SelectedOperands:
     _module: Module
     _views: Views
     _domain: Domain
-    _result: Selection
-    _alias: dict[int, Key]
-    _temporaries: int
+    _result: Selection = field(default_factory=Selection, init=False)
+    _alias: dict[int, Key] = field(default_factory=dict, init=False)
+    _temporaries: int = field(default=0, init=False)
 
     def _operand(self, value: int) -> tuple[Key | None, str]:
         """(key, form) of an operand; (None, "constant") for a number known at compile time."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, mark_rows, reduction_kind
@@ -53,27 +54,17 @@ def select(
             shift, computed once per row; worth it for long rows (`engines.composes_scalars`).
     """
     return _Selector(
-        group, module, views, domain, row_scalars, joins_scalar, composes_scalars
+        group, module, views, domain, row_scalars, joins_scalar, composes_scalars and row_scalars
     ).run()  # fmt: skip
 
 
+@dataclass(eq=False)
 class _Selector(SelectedOperands):
-    def __init__(
-        self, group: Group, module: Module, views: Views, domain: Domain, row_scalars: bool,
-        joins_scalar: bool, composes_scalars: bool,
-    ) -> None:  # fmt: skip
-        self._group = group
-        self._module = module
-        self._views = views
-        self._domain = domain
-        self._scalar_rows = row_scalars
-        self._joins_scalar = joins_scalar
-        self._composes_scalars = composes_scalars and self._scalar_rows
-        self._result = Selection()
-        self._alias: dict[int, Key] = {}
-        self._uses: Counter[Key] = Counter()
-        self._made: dict[Key, Micro] = {}
-        self._temporaries = 0
+    _scalar_rows: bool
+    _joins_scalar: bool
+    _composes_scalars: bool
+    _uses: Counter[Key] = field(default_factory=Counter, init=False)
+    _made: dict[Key, Micro] = field(default_factory=dict, init=False)
 
     def run(self) -> Selection:
         """Select all operations in order."""

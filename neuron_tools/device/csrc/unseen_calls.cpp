@@ -6,6 +6,7 @@
 
 #include <structmember.h>
 
+#include <array>
 #include <cstddef>
 
 namespace neuron {
@@ -84,20 +85,23 @@ PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
+std::array<PyObject**, 4> parts_of(PyObject* self) {
+  Call& call = *call_of(self);
+  return {&call.function, &call.before, &call.after, &call.attributes};
+}
+
 int visit_parts(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(call_of(self)->function);
-  Py_VISIT(call_of(self)->before);
-  Py_VISIT(call_of(self)->after);
-  Py_VISIT(call_of(self)->attributes);
+  for (PyObject** part : parts_of(self)) {
+    Py_VISIT(*part);
+  }
   return 0;
 }
 
 int clear_parts(PyObject* self) {
-  Py_CLEAR(call_of(self)->function);
-  Py_CLEAR(call_of(self)->before);
-  Py_CLEAR(call_of(self)->after);
-  Py_CLEAR(call_of(self)->attributes);
+  for (PyObject** part : parts_of(self)) {
+    Py_CLEAR(*part);
+  }
   return 0;
 }
 
