@@ -201,7 +201,11 @@ def pad(index: Index, width: int) -> Index:
 
 
 def arange(*bounds: int) -> Index:
-    """`nl.arange(stop)` or `nl.arange(start, stop[, step])`: consecutive integers over one axis."""
+    """`nl.arange(stop)` or `nl.arange(start, stop[, step])`: consecutive integers over one axis.
+
+    Raises:
+        WrongValueError: A bound is no whole number.
+    """
     if any(bound != int(bound) for bound in bounds):
         raise WrongValueError(f"nl.arange takes whole numbers, got {bounds}; divide with //", where())
     numbers = range(*(int(bound) for bound in bounds))

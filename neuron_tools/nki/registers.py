@@ -88,7 +88,11 @@ class VirtualRegister:
 
 
 def register_value(value: Any) -> int:
-    """The integer that an int, a register or a one-element tensor stands for at this point of the run."""
+    """The integer that an int, a register or a one-element tensor stands for at this point of the run.
+
+    Raises:
+        NkiValidationError: It is no whole number.
+    """
     if isinstance(value, int):
         return value
     if isinstance(value, VirtualRegister):

@@ -89,7 +89,12 @@ def dma_copy(
 
 
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
-    """Copy with positions that may be out of bounds, and with an optional operation on the destination."""
+    """Copy with positions that may be out of bounds, and with an optional operation on the destination.
+
+    Raises:
+        NkiValidationError: The operation is none that DMA does.
+        OutOfBoundsError: A position is out of bounds, and `oob_mode` does not skip it.
+    """
     if op is not None and find_operator(op).name != "add":
         raise refuse(
             f"dma_copy adds to what dst holds, but dst_rmw_op is {find_operator(op).name}; use nl.add"
