@@ -51,6 +51,8 @@ STREAMED_LEFT_SHARE = 0.125
 """Part of SBUF that the few rows may take that such an operand meets."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
+ENOUGH_TIME = 1.01
+"""Blocks are not worth more loads, which other work has to wait for, where they save less than this."""
 HELD_BANKS = 6
 """PSUM banks that sums may hold while parts of the contraction come in; two stay free for others."""
 WHOLE_SHARE = 0.25
@@ -240,9 +242,15 @@ class Matmul(OperandBlocks):
             if self._resident_bytes(each.column_tiles, each.depth_tiles, each.rows_loaded) <= budget
         ]
         if self._searches_blocks:
-            return min((*fitting, *self._in_parts(budget)), key=self._blocking_ns)
+            return self._best((*fitting, *self._in_parts(budget)))
         row_tiles = min(banks, row_tiles_all)
         return fitting[0] if fitting else self._part(row_tiles, 1, budget)
+
+    def _best(self, choices: Sequence[Blocking]) -> Blocking:
+        """What loads least of the choices that take hardly longer than the quickest."""
+        taken = [(*self._blocking_ns(each), each) for each in choices]
+        enough_ns = ENOUGH_TIME * min(time_ns for time_ns, *_ in taken)
+        return min((each for each in taken if each[0] <= enough_ns), key=lambda each: (each[1], each[0]))[-1]
 
     @property
     def _searches_blocks(self) -> bool:

@@ -18,11 +18,11 @@ DRAWN_BY_A_CORE = 272e9
 """What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 
 
-def gradient_of_weight(tokens, outputs, inputs, dtype):
+def gradient_of_weight(tokens, outputs, inputs, dtype, core=CORE):
     gradient, data = (torch.empty(tokens, size, dtype=dtype, device="meta") for size in (outputs, inputs))
     target = torch.ops.aten.mm.default
     module = lower_operation(target.name(), describe_call(target, (gradient.T, data), {}))
-    return compile_module(module, CORE)
+    return compile_module(module, core)
 
 
 def loaded(program):
@@ -97,3 +97,10 @@ def test_what_meets_one_block_of_the_other_side_never_goes_back_to_memory_to_be_
 def test_a_long_contraction_of_few_rows_takes_at_most_three_times_as_long_as_its_bytes():
     duration_s = simulate(linear(64, 200_704, 10), CORE).duration_ps * 1e-12
     assert duration_s <= 3 * 4 * 200_704 * (64 + 10) / DRAWN_BY_A_CORE
+
+
+def test_where_products_take_longest_operands_are_read_seldom():
+    """The Tensor engine is busy all the time either way: more loads gain nothing."""
+    program = gradient_of_weight(2048, 2048, 2048, torch.float32, hardware.get("trn2"))
+    once = 2 * 2048 * 2048 * torch.float32.itemsize
+    assert loaded(program)["bytes"].sum() <= 3 * once
