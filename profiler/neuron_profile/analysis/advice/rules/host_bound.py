@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -59,14 +60,9 @@ def find(context: Context) -> Iterator[Finding]:
         return
     rest = _rest(context)
     idle_ns = _idle_ns(occupancy) if rest is None else _untold_ns(context.host_idle, rest)
-    if not idle_ns:  # all of the idle time has a cause that is told by itself
+    if not idle_ns:  # other rules report all of the idle time
         return
-    rows = context.profile.query(_SLOWEST).to_pylist()
-    place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
-    if rest and (not rows or _tells_most(rest, idle_ns)):
-        place = Place(rest[0].file, rest[0].line, rest[0].function)
-    else:
-        rest = None
+    place, shown = _line(context.profile.query(_SLOWEST).to_pylist(), rest or (), idle_ns)
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
     waits_ns = collective_wait_ns(context.profile)
@@ -89,12 +85,7 @@ def find(context: Context) -> Iterator[Finding]:
             "executions": occupancy.executions,
             "device_busy_share": round(occupancy.steady_share, 4),
             "idle_ns": occupancy.idle_ns,
-            **({"kind": rest[0].kind, "line_idle_ns": rest[0].idle_ns} if rest else {}),
-            **(
-                {"line_host_ns": rows[0]["host_ns"], "line_calls": rows[0]["calls"]}
-                if rows and not rest
-                else {}
-            ),
+            **shown,
         },
     )
 
@@ -133,9 +124,10 @@ def _rest(context: Context) -> tuple[HostActivity, ...] | None:
 
 
 def _untold_ns(idle: HostIdle | None, rest: tuple[HostActivity, ...]) -> int:
-    """Idle time that no other rule tells, ns; what no sample saw is shared out as what was seen.
+    """Idle time that no other rule reports, ns.
 
-    Steps of a few milliseconds pass between two samples.
+    Steps of a few milliseconds fit between two samples: idle time that none of them saw is divided in the
+    same proportion as what they saw.
     """
     assert idle is not None
     seen_ns = sum(activity.idle_ns for activity in idle.activities)
@@ -143,8 +135,21 @@ def _untold_ns(idle: HostIdle | None, rest: tuple[HostActivity, ...]) -> int:
     return round(max(idle.idle_ns, seen_ns) * part)
 
 
-def _tells_most(rest: tuple[HostActivity, ...], idle_ns: int) -> bool:
-    """Whether a sample was taken of what the host did, or the copies, which need none, are most of it."""
+def _line(
+    slowest: Sequence[Mapping[str, Any]], rest: Sequence[HostActivity], idle_ns: int
+) -> tuple[Place, dict[str, Any]]:
+    """The line to look at, and the evidence for it: of what the host was seen to do, else of its calls."""
+    if rest and (not slowest or _explains_most(rest, idle_ns)):
+        most = rest[0]
+        return Place(most.file, most.line, most.function), {"kind": most.kind, "line_idle_ns": most.idle_ns}
+    if slowest:
+        (row,) = slowest
+        return Place(row["file"], row["line"]), {"line_host_ns": row["host_ns"], "line_calls": row["calls"]}
+    return Place(), {}
+
+
+def _explains_most(rest: Sequence[HostActivity], idle_ns: int) -> bool:
+    """Whether samples show what the host did, or copies, which are known without samples, are most of it."""
     return any(activity.kind != "copy" for activity in rest) or 2 * rest[0].idle_ns >= idle_ns
 
 
