@@ -55,10 +55,10 @@ class BucketModelConfig:
         bucket_kernel: Gives the function that pads a list of tensors and numbers their bucket; TorchScript
             must be able to compile it.
         bucket_kernel_constant_args: Passed to that function after the tensors.
-        shared_state_buffer: First values of the states that all buckets share, in the order of each bucket's
-            aliases; without it each bucket has states of its own.
-        shared_state_buffer_preprocessor: Gives the function that cuts these states to a bucket's; refused
-            where there are any.
+        shared_state_buffer: Initial values of the states that all buckets share, in the order of each
+            bucket's aliases; without it each bucket has states of its own.
+        shared_state_buffer_preprocessor: Would cut the shared states to the size of each bucket; not
+            simulated, and refused together with `shared_state_buffer`.
         func_kwargs: Keyword arguments of the model's function, for all buckets or for each.
     """
 
@@ -90,9 +90,14 @@ def bucket_model_trace(
         A TorchScript module; `torch.jit.save` keeps it.
 
     Raises:
-        TraceError: The model cannot be traced, TorchScript cannot compile the bucket's function, or the
-            shared states are not those of each bucket.
+        TraceError: The model cannot be traced, TorchScript cannot compile the bucket's function, the shared
+            states do not match those of each bucket, or they have a preprocessor.
     """
+    if bucket_config.shared_state_buffer is not None and bucket_config.shared_state_buffer_preprocessor:
+        raise TraceError(
+            "A shared_state_buffer_preprocessor, which cuts shared states to the size of each bucket, is not "
+            "simulated: let the model of every bucket take the whole states, and leave the preprocessor out."
+        )
     buckets = []
     for number, inputs in enumerate(example_inputs):
         model, aliases = _of(func, number)(**(_of(bucket_config.func_kwargs or {}, number)))
@@ -102,18 +107,9 @@ def bucket_model_trace(
         )
         buckets.append(Bucket(traced, [value.shape for value in example_tensors(inputs)]))
     if bucket_config.shared_state_buffer is not None:
-        _refuse_preprocessor(bucket_config)
         share_states(buckets, bucket_config.shared_state_buffer)
     kernel = bucket_config.bucket_kernel()
     return bucketed(buckets, kernel, bucket_config.bucket_kernel_constant_args or ())
-
-
-def _refuse_preprocessor(config: BucketModelConfig) -> None:
-    if config.shared_state_buffer_preprocessor is not None:
-        raise TraceError(
-            "States that shared_state_buffer_preprocessor cuts to each bucket are not simulated: let the "
-            "models of all buckets take the whole states, and leave the preprocessor out."
-        )
 
 
 def _of(given: Any, number: int) -> Any:

@@ -64,8 +64,8 @@ def trace(
         func: Module or function of tensors.
         example_inputs: Inputs of the shapes and types that it will be called with.
         input_output_aliases: Parameters or buffers that are states -> which result, counted flat, is the next
-            value of each. They stay on the device from call to call; they are, in this order, the traced
-            model's parameters, and stand among its results where their next values stood.
+            value of each. They stay on the device from call to call. In this order they are the traced
+            model's parameters, and it returns them in the places of their next values.
         compiler_workdir: Folder that gets the compiled archive, `graph.neff`.
         compiler_args: Options of the compiler; those of `NEURON_CC_FLAGS` stand before them.
         partitioner_config: What is left to the CPU; without it the whole model runs on the device.

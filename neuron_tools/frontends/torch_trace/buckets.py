@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,18 +13,19 @@ from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.placement import note_loaded
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.shapes import describe
+from neuron_tools.frozen import frozen
 
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 _library.define("fit_bucket(Tensor[] inputs, Tensor[] padded, int bucket, str shapes) -> Tensor[]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bucket:
     """A model for one shape of its inputs.
 
     Attributes:
-        model: Traced; its parameters are its states.
-        shapes: Of its inputs.
+        model: A traced model; its parameters are its states.
+        shapes: Those of its inputs.
     """
 
     model: torch.jit.ScriptModule
@@ -44,14 +44,14 @@ class _Buckets(torch.nn.Module):
 
 
 def share_states(buckets: Sequence[Bucket], values: Sequence[torch.Tensor]) -> None:
-    """Let all buckets have the same states: what one of them writes the next call of any finds.
+    """Give all buckets the same states: the next call, of whichever bucket, finds what the last one wrote.
 
     Args:
-        buckets: Whose states these are.
-        values: The first values, in the order of each bucket's states.
+        buckets: The buckets that share them.
+        values: The initial values, in the order of each bucket's states.
 
     Raises:
-        TraceError: A bucket has states of other shapes or element types.
+        TraceError: A bucket's states have other shapes or element types.
     """
     shared = [torch.nn.Parameter(value.detach().cpu().clone(), requires_grad=False) for value in values]
     for number, bucket in enumerate(buckets):
@@ -84,7 +84,7 @@ def bucketed(
     Raises:
         TraceError: TorchScript cannot compile the kernel.
     """
-    shapes = [[[*shape] for shape in bucket.shapes] for bucket in buckets]
+    shapes = [bucket.shapes for bucket in buckets]
     try:
         choose_bucket = kernel if isinstance(kernel, torch.jit.ScriptFunction) else torch.jit.script(kernel)
         script = torch.jit.script(_Buckets([bucket.model for bucket in buckets], constants))

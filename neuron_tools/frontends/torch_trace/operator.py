@@ -239,7 +239,7 @@ def _resident(loaded: LoadedArtifact, index: int, weight: torch.Tensor) -> torch
 
 
 def _left_by_others(core: int, version: tuple[int, int]) -> torch.Tensor | None:
-    """A state that another bucket's artifact left on a core."""
+    """A state as the artifact of another bucket, which shares it, left it on a core."""
     left = (item for loaded in _loaded.values() for item in loaded.resident.items())
     return next((value for (_, where), (known, value) in left if (where, known) == (core, version)), None)
 
@@ -260,7 +260,7 @@ def _recorded(
     digest: str,
     on_host: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """Run: the execution is recorded, the host's arithmetic is not. Of several cores the last has results."""
+    """Run: the execution is recorded, the host's arithmetic is not. The last core has the results."""
     from neuron_tools.device import native
 
     if loaded.neff.stages:

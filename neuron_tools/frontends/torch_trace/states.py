@@ -1,7 +1,7 @@
 """States of a traced model: parameters whose next values are among its results, such as a key-value cache.
 
-They are kept from call to call and stay on the device. The model returns them where it returned their next
-values: AWS's T5 tutorial and optimum-neuron count on their places.
+They are kept from call to call and stay on the device. The model returns them in the places of their next
+values, where AWS's T5 tutorial and optimum-neuron expect them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _view(tensor: XlaTensor, size: Sequence[int]) -> Any:
-    """Tensors of PyTorch/XLA have no strides: what strides cannot express is a view of a copy."""
+    """A view; of a copy where strides cannot express it, as tensors of PyTorch/XLA have none."""
     if not _has_view(tensor.lazy.inner, size):
         tensor = record(_aten.clone.default, (tensor,), {"memory_format": torch.contiguous_format})
     return record(_aten.view.default, (tensor, size), {})

@@ -165,7 +165,7 @@ def test_buckets_have_states_of_their_own_or_share_them(torch_neuronx, tmp_path,
 def test_shared_states_that_no_bucket_has_are_refused(torch_neuronx):
     with pytest.raises(NeuronToolsError, match=r"are float32\[3\], but bucket 0 has float32\[8\]"):
         accumulating(torch_neuronx, shared_state_buffer=[torch.zeros(3)])
-    with pytest.raises(NeuronToolsError, match=r"shared_state_buffer_preprocessor cuts .* are not simulated"):
+    with pytest.raises(NeuronToolsError, match=r"shared_state_buffer_preprocessor, .* is not simulated"):
         accumulating(
             torch_neuronx, shared_state_buffer=[torch.zeros(8)], shared_state_buffer_preprocessor=lambda: None
         )

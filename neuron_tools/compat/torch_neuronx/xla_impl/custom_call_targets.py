@@ -1,4 +1,4 @@
-"""`torch_neuronx.xla_impl.custom_call_targets`: marks for AWS's compiler; their names can be imported."""
+"""`torch_neuronx.xla_impl.custom_call_targets`: markers for AWS's compiler; they can be imported only."""
 
 from neuron_tools.compat.absent import names_of
 
