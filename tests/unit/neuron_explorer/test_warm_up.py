@@ -8,7 +8,7 @@ from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_explorer.steps import opening_ns
 from neuron_explorer.timeline.track_list import origin_ns
 from neuron_explorer.warm_up import compile_loops, warmed_up
-from neuron_tools.profile.timeline.drawing import DRAW_KERNEL
+from neuron_tools.profile.timeline import drawing
 
 PATIENCE_S = 120.0
 
@@ -52,9 +52,10 @@ def test_a_damaged_profile_is_left_to_whoever_opens_it(make_profile) -> None:
         assert not thread.is_alive()
 
 
-def test_loops_are_there_before_anything_is_drawn() -> None:
+def test_loops_are_there_before_anything_is_drawn(monkeypatch) -> None:
+    monkeypatch.setattr(drawing, "DRAW_KERNEL", drawing.DrawKernel())
     compile_loops()
-    assert DRAW_KERNEL.ready() is not None
+    assert drawing.DRAW_KERNEL.ready() is not None
 
 
 def test_who_leaves_at_once_waits_for_what_has_begun(make_profile) -> None:
