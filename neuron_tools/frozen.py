@@ -1,4 +1,4 @@
-"""The decorator of the project's records: data classes that nothing changes once they are made."""
+"""The decorator of the project's records: immutable data classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True, field_specifiers=(field,))
     def frozen(record: type[Record]) -> type[Record]:
-        """Make a data class whose instances are immutable and take no attribute beyond their fields."""
+        """Make a data class whose instances are immutable and have slots."""
 
 else:
     frozen = dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ OPTIONAL = {
     "joserfc": "comes with authlib",
     "requests": "comes with the extra of authlib",
     "tomli": "stands for tomllib where Python has none",
-    "typing_extensions": "read by type checkers, imported by nothing that runs",
+    "typing_extensions": "for type checkers only; nothing imports it at run time",
     "pyarrow": "the monitor's recording as a profile; the error names the extra",
 }
 

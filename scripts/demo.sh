@@ -22,7 +22,7 @@ capture() {
     fi
 }
 
-# What the Explorer draws with is compiled meanwhile, so that its first page need not wait for that.
+# The Explorer's drawing code is compiled meanwhile, so that its first page need not wait for it.
 python -c "from neuron_explorer.warm_up import compile_loops; compile_loops()" &
 
 mkdir -p "$folder"

@@ -1,4 +1,4 @@
-"""What parts of a program cost, as sums that grow part by part."""
+"""What a line, function or module of a program costs, summed up over its operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(kw_only=True)
 class Cost:
-    """Device time, what of it is of backward passes, and work; times in ns."""
+    """Device time, the part of it that backward passes take, and work; times in ns."""
 
     device_ns: float = 0.0
     backward_ns: float = 0.0

@@ -55,7 +55,7 @@ def _load(library: ProfileLibrary, analyses: Analyses, ending: Event) -> None:
 
 
 def compile_loops() -> None:
-    """Compile the loops that draw a timeline and keep them for later processes, unless they are there."""
+    """Compile the loops that draw a timeline, unless they are compiled, and keep them for later processes."""
     from neuron_tools.profile.timeline.drawing import DRAW_KERNEL
 
     _lay_nothing_out()

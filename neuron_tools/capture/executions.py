@@ -63,9 +63,14 @@ class ExecutableRows:
 
 @dataclass(eq=False)
 class ExecutionTables:
-    """Builds device rows for one process's executions, in order; ids count up from the first `next_id`.
+    """Builds device rows for one process's executions, in order.
 
-    Without instructions, only tables of what operations do are built.
+    Args:
+        core: The NeuronCore that they run on.
+        process_idx: Number of the process.
+        next_id: Id of the next row; ids count up from it.
+        stacks: Gets the source stacks of operations.
+        with_instructions: Whether to build the tables of single instructions, transfers and samples as well.
     """
 
     core: NeuronCore

@@ -39,12 +39,12 @@ class Absent:
         raise AbsentError(f"{self._name} is not there: {self._reason}")
 
     def __getitem__(self, grid: Any) -> Absent:
-        """Itself: a kernel is called as `kernel[grid](...)`."""
+        """Return itself: a kernel is called as `kernel[grid](...)`."""
         return self
 
     def __iter__(self) -> Any:
-        """Refuse: what can be indexed would else be iterated over for ever."""
-        raise TypeError(f"{self._name} is not there, and nothing to iterate over: {self._reason}")
+        """Refuse: without this, Python would iterate forever over what can be indexed."""
+        raise TypeError(f"{self._name} is not there, so it cannot be iterated over: {self._reason}")
 
     def __or__(self, other: Any) -> Any:
         return Any

@@ -67,7 +67,7 @@ class Lines:
 def write_reports(found: Iterator[Report], sinks: Sequence[Sink], count: int | None = None) -> None:
     """Hand each report to all sinks; at most `count` of them.
 
-    Standard output takes parts that are text already as they are; every other sink gets values.
+    Standard output takes parts that are JSON text already as they are; every other sink gets plain values.
     """
     for number, report in enumerate(found, start=1):
         values: Report | None = None

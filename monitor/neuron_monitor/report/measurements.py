@@ -30,7 +30,7 @@ class Measurement:
 
 
 def measurements(report: Report) -> list[Measurement]:
-    """What is in a report of values; groups that are not due are left out."""
+    """What is in a report of plain values; groups that are not due are left out."""
     host = _labels(report.get("instance_info") or {})
     found: list[Measurement] = []
     for process in report.get("neuron_runtime_data") or ():

@@ -71,7 +71,7 @@ class _Made:
 
 
 def as_values(report: Report) -> Report:
-    """The report without parts that are text already, for who reads it in Python."""
+    """The report as plain values: parts that are JSON text already become dictionaries and lists again."""
     values: Report = orjson.loads(orjson.dumps(report))
     return values
 

@@ -15,7 +15,7 @@ class Sink(Protocol):
         """Take one report.
 
         Args:
-            report: What `neuron-monitor` prints, as dictionaries, lists, texts and numbers.
+            report: What `neuron-monitor` prints, as dictionaries, lists, strings and numbers.
 
         Raises:
             OSError: It cannot be written; the monitor ends.

@@ -25,7 +25,8 @@ _INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(
 _TYPED = r"^<(stdin|string|console|ipython-input.*)>$|/ipykernel_[0-9]+/[0-9]+\.py$"
 """What was typed: no folder has it, and it is nobody else's."""
 _COMMAND = "<string>"
-"""What `python -c` says is its file; below a line of any file, code that this made, as data classes do."""
+"""The file name of `python -c`, and of code made at run time, such as the methods of data classes: a frame of
+the latter has a frame of another file above it."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 

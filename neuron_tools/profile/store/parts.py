@@ -35,7 +35,7 @@ class TableParts:
         table: The table.
         process_idx: Number of the writer.
         pool: Sorts and encodes the windows, in any order, while further rows come.
-        window: Number of the first window, 0 unless parts exist.
+        window: Number of the window that is being filled; the first is 0 unless parts exist.
     """
 
     folder: Path

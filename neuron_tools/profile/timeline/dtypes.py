@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def columns(described: str) -> pa.Schema:
-    """The schema of a batch.
+    """The schema of a batch, from text.
 
     Args:
         described: Name and type of each column, as Arrow names types; "text" is a dictionary of strings.
@@ -24,9 +24,9 @@ def columns(described: str) -> pa.Schema:
 
 
 def numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
-    """The type that NumPy has for the values of a column, without pandas.
+    """The NumPy type of a column's values.
 
-    Some releases of Arrow import that in `DataType.to_pandas_dtype`.
+    Unlike Arrow's `DataType.to_pandas_dtype`, it needs no pandas, which some releases of Arrow import there.
 
     Args:
         kind: A type of numbers or of truth values.

@@ -76,7 +76,7 @@ class Ahead {
     seen.observe(host);
   }
 
-  /** Do something once no button is held in it: moved, it would lose the pointer that drags. */
+  /** Call `then` once no button is held in it: moving it would end a drag. */
   private whenReleased(then: () => void): void {
     if (this.container.matches(":active")) window.addEventListener("pointerup", () => this.whenReleased(then), { once: true });
     else then();
@@ -110,25 +110,25 @@ class Ahead {
   };
 }
 
-/** Move an element with all that is in it, the focus too. */
+/** Move an element with its content, and keep the focus where it is. */
 function moveInto(host: HTMLElement, moved: HTMLElement): void {
   const { activeElement: focused } = document;
   host.append(moved);
   if (focused instanceof HTMLElement && moved.contains(focused)) focused.focus({ preventScroll: true });
 }
 
-/** Note what the user does in the workspace's timeline before the workspace is there, where that will look for it. */
+/** Keep what the user does in the timeline before the workspace is there in the address, where the workspace will look for it. */
 function keepInAddress(root: HTMLElement): void {
   const history = new History(() => undefined);
   new TimelineLink(root, {
     onView: (changes) => history.note(changes),
     onSpan: (changes) => history.note(changes),
     onRange: ({ startNs, endNs }) => history.note({ selection: JSON.stringify([startNs, endNs]) }),
-    onSource: () => undefined, // the workspace shows it, which is not there yet
+    onSource: () => undefined, // shown by the workspace, which is not there yet
   });
 }
 
-/** A source that has the first answer about tracks already. */
+/** A source that already has the answer to the first question about tracks. */
 class Answered implements DataSource {
   constructor(
     private readonly source: DataSource,
