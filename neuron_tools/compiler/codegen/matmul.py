@@ -8,7 +8,7 @@ by DMA for 2-byte types, by the Tensor engine otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -107,6 +107,8 @@ class Matmul(OperandBlocks):
         self._tile = core.tensor_rows
         self._row_tile = core.tensor_columns
         self._moving = min(core.matmul_moving_columns, core.psum_bank_bytes // 4)
+        self._row_tiles = -(-sizes.rows // self._row_tile)
+        self._column_tiles = -(-sizes.columns // self._moving)
         self._depth_tiles = self._count_depth_tiles()
         self._read_residents: list[tuple[Resident, Slot]] = []
         self._left = self._in_sbuf(left)
@@ -191,12 +193,7 @@ class Matmul(OperandBlocks):
 
     def _fits_whole(self, operand: Operand) -> bool:
         """Whether the whole left operand can stay in SBUF: then it is turned only once."""
-        size = (
-            self._depth_tiles
-            * -(-self._sizes.rows // self._row_tile)
-            * self._row_tile
-            * operand.dtype.byte_count
-        )
+        size = self._depth_tiles * self._row_tiles * self._row_tile * operand.dtype.byte_count
         return self._sizes.rows <= self._row_tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
 
     @property
@@ -224,9 +221,8 @@ class Matmul(OperandBlocks):
         budget = int(self._context.sbuf.largest() * RESIDENT_SHARE)
         turned = sum(side.method in ("tensor", "resident") for side in (self._left, self._right))
         banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
-        wanted = -(-sizes.columns // self._moving)
-        column_tiles = -(-wanted // -(-wanted // banks))  # blocks of about one size
-        row_tiles_all = -(-sizes.rows // self._row_tile)
+        blocks = -(-self._column_tiles // banks)
+        column_tiles = -(-self._column_tiles // blocks)  # blocks of about one size
         if self._streams:
             depth = max(1, STREAMED_BYTES // (min(column_tiles * self._moving, sizes.columns)
                                               * self._right.dtype.byte_count * self._tile))  # fmt: skip
@@ -234,7 +230,7 @@ class Matmul(OperandBlocks):
         whole = [
             Blocking(1, tiles, self._depth_tiles, rows_loaded)
             for tiles in range(column_tiles, 0, -1)
-            for rows_loaded in self._rows_together(row_tiles_all)
+            for rows_loaded in self._rows_together()
         ]
         fitting = [
             each
@@ -243,8 +239,7 @@ class Matmul(OperandBlocks):
         ]
         if self._searches_blocks:
             return self._best((*fitting, *self._in_parts(budget)))
-        row_tiles = min(banks, row_tiles_all)
-        return fitting[0] if fitting else self._part(row_tiles, 1, budget)
+        return fitting[0] if fitting else self._part(min(banks, self._row_tiles), 1, budget)
 
     def _best(self, choices: Sequence[Blocking]) -> Blocking:
         """What loads least of the choices that take hardly longer than the quickest."""
@@ -259,12 +254,8 @@ class Matmul(OperandBlocks):
 
     def _in_parts(self, budget: int) -> Iterator[Blocking]:
         """Blocks that meet a part of the contraction at a time; their sums stay in PSUM meanwhile."""
-        row_tiles, column_tiles = (
-            -(-count // size)
-            for count, size in ((self._sizes.rows, self._row_tile), (self._sizes.columns, self._moving))
-        )
-        for columns in range(1, min(HELD_BANKS, column_tiles) + 1):
-            for rows in range(1, min(HELD_BANKS // columns, row_tiles) + 1):
+        for columns in range(1, min(HELD_BANKS, self._column_tiles) + 1):
+            for rows in range(1, min(HELD_BANKS // columns, self._row_tiles) + 1):
                 yield self._part(rows, columns, budget)
 
     def _part(self, row_tiles: int, column_tiles: int, budget: int) -> Blocking:
@@ -274,14 +265,17 @@ class Matmul(OperandBlocks):
             depth = self._less_depth(depth)
         return Blocking(row_tiles, column_tiles, depth, row_tiles)
 
-    def _rows_together(self, row_tiles: int) -> Sequence[int]:
-        """Row tiles that may be loaded together, of so many."""
+    def _rows_together(self) -> Iterable[int]:
+        """Row tiles that may be loaded together, most first."""
+        every = self._row_tiles
+        counts: Sequence[int] = (4, 1)
         if self._left.method == "dma":
-            return (1,)
-        if self._left.method in ("tensor", "resident"):
-            return tuple(dict.fromkeys((row_tiles, 1)))
-        few = (row_tiles, min(4, row_tiles), min(2, row_tiles), 1)
-        return tuple(dict.fromkeys(few if self._searches_blocks else few[1::2]))
+            counts = (1,)
+        elif self._left.method in ("tensor", "resident"):
+            counts = (every, 1)
+        elif self._searches_blocks:
+            counts = (every, 4, 2, 1)
+        return dict.fromkeys(min(count, every) for count in counts)
 
     def _blocking_ns(self, blocking: Blocking) -> tuple[float, float]:
         """Time of the first loads and of the Tensor engine, or of all loads if longer; of all loads."""
@@ -292,13 +286,10 @@ class Matmul(OperandBlocks):
         column_blocks, chunks = -(-sizes.columns // width), -(-self._depth_tiles // blocking.depth_tiles)
         left = self._load_ns(self._left, depth, min(loaded, sizes.rows))
         right = self._load_ns(self._right, depth, width)
-        lefts = rights = sizes.batch * column_blocks * chunks
-        if chunks > 1:
-            rights *= row_blocks
-        if row_blocks > 1 or chunks > 1:
-            lefts *= row_blocks
-        else:
-            lefts = sizes.batch
+        iterations = sizes.batch * column_blocks * row_blocks * chunks
+        # A block that is met again before another of its side takes its place is loaded once.
+        lefts = iterations if row_blocks * chunks > 1 else sizes.batch
+        rights = iterations if chunks > 1 else sizes.batch * column_blocks
         loads = lefts * left + rights * right
         return max(loads, self._products_ns()) + left + right + self._waiting_ns(blocking), loads
 
@@ -308,9 +299,7 @@ class Matmul(OperandBlocks):
         if 2 * held <= core.psum_banks:
             return 0.0
         one = instruction_ns(core, Engine.VECTOR, Opcode.TENSOR_COPY, self._moving, source=Memory.PSUM)
-        sizes = self._sizes
-        banks = -(-sizes.rows // self._row_tile) * -(-sizes.columns // self._moving) * sizes.batch
-        return banks * one
+        return self._sizes.batch * self._row_tiles * self._column_tiles * one
 
     def _load_ns(self, operand: Operand, depth: int, free: int) -> float:
         """Time of the DMA engines for a block of an operand."""
@@ -326,8 +315,7 @@ class Matmul(OperandBlocks):
         sizes, core = self._sizes, self._context.core
         columns, dtype = min(self._moving, sizes.columns), self._right.dtype
         once = instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, columns, dtype)
-        row_tiles, column_tiles = -(-sizes.rows // self._row_tile), -(-sizes.columns // self._moving)
-        return sizes.batch * row_tiles * self._depth_tiles * column_tiles * once
+        return sizes.batch * self._row_tiles * self._depth_tiles * self._column_tiles * once
 
     def _less_depth(self, depth_tiles: int) -> int:
         """Fewer tiles of the contraction for a block, where so many do not fit."""
@@ -344,8 +332,7 @@ class Matmul(OperandBlocks):
             raw += depth_tiles * self._tile * self._left.dtype.byte_count
         if self._right.method == "tensor":
             raw += RAW_TILES * depth_tiles * self._tile * self._right.dtype.byte_count
-        once = self._sizes.batch == 1 and depth_tiles == self._depth_tiles
-        once &= self._searches_blocks
+        once = self._searches_blocks and self._sizes.batch == 1 and depth_tiles == self._depth_tiles
         lefts = 1 if once and rows == self._sizes.rows else 2
         rights = 1 if once and width == self._sizes.columns else 2
         return rights * right + lefts * left + 2 * raw
@@ -377,15 +364,12 @@ class Matmul(OperandBlocks):
 
     def _place_of(self, row_tile: int) -> Ints:
         """(iterations,) number of a stationary tile among those of all batches."""
-        tiles = -(-self._sizes.rows // self._row_tile)
-        return self._batch * tiles + self._row_block * self._blocking.row_tiles + row_tile
+        return self._batch * self._row_tiles + self._row_block * self._blocking.row_tiles + row_tile
 
     def _columns(self, tile: int) -> Ints:
         """(iterations,) columns in a moving tile."""
         first = (self._column_block * self._blocking.column_tiles + tile) * self._moving
         return np.clip(self._sizes.columns - first, 0, self._moving)
-
-    # Operands
 
     # Products
 
