@@ -226,7 +226,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         """Declare everything, in the order of the tile body."""
         self._staying = self._choose_staying()
         self._choose_products()
-        engines = self._engines([*self._selection.micros, *self._additions()])
+        engines = self._engines([*self._selection.micros, *self._additions(self._multiplied)])
         turned = self._turned_rows(engines)
         if turned is not None:
             replaced = (turned.statistics, turned.aggregate, turned.normalise)
@@ -316,13 +316,13 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         space, core, micros = self._space, self._context.core, self._selection.micros
         engines, elements = self._engines(micros), int(self._elements.max())
         rows = space.rows_per_partition
-        busiest = self._busiest_ns(micros, {})
+        busiest = busiest_ns(micros, engines, core, elements, self._widest, rows=rows)
         chain = chain_ns(micros, engines, core, elements, self._widest, rows=rows)
         tiles, moving = space.row_tiles * space.chunks, self._moving_ns()
         return max(tiles * busiest, moving) + chain + moving / tiles
 
     def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
-        """Time that a tile takes of the engine or port that is busiest."""
+        """Time that a tile takes of the engine or port that is busiest; `added` is other work, ns."""
         return busiest_ns(
             micros, self._engines(micros), self._context.core, int(self._elements.max()), self._widest, added,
             rows=self._space.rows_per_partition,
@@ -377,15 +377,9 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         replaced = (found.statistics, found.aggregate, found.normalise)
         rest = [micro for micro in selection.micros if micro not in replaced]
         load = turned_load(core, self._space.columns)
-        busiest = busiest_ns(rest, self._engines(rest), core, elements, self._widest, load)
+        busiest = self._busiest_ns(rest, load)
         moved = sum(self._transfer_ns()) / core.dma_transpose_efficiency
         return found if max(busiest, moved) < LEAST_TURNED_GAIN * usual else None
-
-    def _widest(self, micro: Micro) -> DType:
-        """The widest element type that an instruction reads or writes: it decides the speed."""
-        keys = [*micro.reads, micro.writes, *([] if micro.reduces is None else [micro.reduces])]
-        wide = [self._dtype(key) for key in keys if key not in self._row_keys or key in (micro.reduces,)]
-        return max(wide or [DType.F32], key=lambda dtype: dtype.byte_count)
 
     # Instructions
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels
+from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels, row_keys
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
@@ -18,8 +18,6 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import Spread, spread
 from neuron_tools.records.program import DType, Memory
-
-_PER_ROW = ("row", "scalar", "iota_row")
 
 
 class LoopState:
@@ -54,9 +52,8 @@ class LoopState:
         self._elements = space.elements_per_partition()
         self._tile_elements = space.tile_elements()
         self._last_use = self._last_uses()
-        self._row_keys = {micro.writes for micro in selection.micros if micro.shape is Shape.ROW}
-        self._row_keys |= {micro.reduces for micro in selection.micros if micro.reduces is not None}
-        self._row_keys |= {key for key, item in selection.externals.items() if item.form in _PER_ROW}
+        self._row_keys = row_keys(selection)
+        self._row_keys |= {key for key, item in selection.externals.items() if item.form == "scalar"}
         stored = {value: context.locations[value].dtype for value in selection.stored}
         loaded = {
             key: chip_dtype(context.type_of(item.stored_value).dtype)
@@ -163,6 +160,12 @@ class LoopState:
         if external is not None:
             value = external.stored_value
         return chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
+
+    def _widest(self, micro: Micro) -> DType:
+        """The widest element type that an instruction reads or writes: it decides the speed."""
+        keys = [*micro.reads, micro.writes, *([] if micro.reduces is None else [micro.reduces])]
+        wide = [self._dtype(key) for key in keys if key not in self._row_keys or key in (micro.reduces,)]
+        return max(wide or [DType.F32], key=lambda dtype: dtype.byte_count)
 
     def _save(
         self, value: int, slot: Slot, size: Ints, descriptor_bytes: int, partitions: int | Ints,

@@ -15,6 +15,8 @@ from neuron_tools.compiler.views import View
 from neuron_tools.records.program import Engine, Flag, Opcode
 
 Key = int | tuple[str, int]
+_TENSOR_OPERANDS = {Opcode.TENSOR_SCALAR: 1, Opcode.ACTIVATE: 1, Opcode.SCALAR_TENSOR_TENSOR: 2}
+"""Operands in front of the scalar ones."""
 
 
 @dataclass(eq=False)
@@ -23,8 +25,8 @@ class Micro:
 
     `shape` FULL works on the whole tile, ROW on one element per row. `reduces` is the key of a row
     reduction that the instruction delivers as well (or only, for reducing opcodes). `by_row`: where a
-    partition has several rows, each takes an instruction of its own, as a row's number is a scalar operand
-    or as what is added up is one number.
+    partition has several rows, each takes an instruction of its own, because a row's number is a scalar
+    operand or because what is added up is one number.
     """
 
     opcode: Opcode
@@ -78,17 +80,16 @@ def reduction_kind(operation: Operation) -> str:
     return "argument" if "compare" in names else (names[-1] if names else "add")
 
 
-_TENSOR_OPERANDS = {Opcode.TENSOR_SCALAR: 1, Opcode.ACTIVATE: 1, Opcode.SCALAR_TENSOR_TENSOR: 2}
-"""Operands in front of the scalar ones."""
+def row_keys(selection: Selection) -> set[Key]:
+    """Keys of what has one number for each row."""
+    keys = {micro.writes for micro in selection.micros if micro.shape is Shape.ROW}
+    keys |= {micro.reduces for micro in selection.micros if micro.reduces is not None}
+    return keys | {key for key, item in selection.externals.items() if item.form in ("row", "iota_row")}
 
 
 def mark_rows(selection: Selection) -> None:
     """Set `by_row` of the instructions that several rows of a partition cannot share."""
-    rows = {key for key, external in selection.externals.items() if external.form in ("row", "iota_row")}
-    for micro in selection.micros:
-        rows.update(key for key in (micro.reduces,) if key is not None)
-        if micro.shape is Shape.ROW:
-            rows.add(micro.writes)
+    rows = row_keys(selection)
     for micro in selection.micros:
         scalars = micro.reads[_TENSOR_OPERANDS.get(micro.opcode, len(micro.reads)) :]
         adds_up = micro.reduces not in (None, micro.writes) or micro.opcode is Opcode.BN_STATS

@@ -25,53 +25,53 @@ class RowSums(LoopState):
     """Declares the steps of reductions over rows."""
 
     def _choose_products(self) -> None:
-        """Let those sums be products with ones that the Vector engine then has too much to do for.
+        """Decide which sums over rows are products with ones, one sum after the other.
 
-        What it does beside, and that products of fp32 take four passes, decides: one sum after the other.
+        It depends on what else the Vector engine has to do, and on the type: fp32 products take four passes.
         """
-        results = [
+        sums = [
             result
             for _, result, kind in self._selection.partition_reductions
             if kind == "add" and self._banks(self._is_scalar(result)) <= ACCUMULATOR_BANKS
         ]
-        self._multiplied = {result for result in results if self._is_scalar(result)}
-        for result in results:
-            before = self._multiplied
-            time = self._sums_ns()
-            self._multiplied = before | {result}
-            if self._sums_ns() > time:
-                self._multiplied = before
+        self._multiplied = {result for result in sums if self._is_scalar(result)}
+        for result in sums:
+            more = self._multiplied | {result}
+            if more != self._multiplied and self._sums_ns(more) <= self._sums_ns(self._multiplied):
+                self._multiplied = more
 
-    def _sums_ns(self) -> float:
-        """Time of a tile's instructions, with those of sums over rows."""
-        micros = [*self._selection.micros, *self._additions()]
-        last = 0.0
-        for micro in micros[len(self._selection.micros) :]:
-            columns, dtype = int(self._widths.max()), self._widest(micro)
-            last += instruction_ns(self._context.core, Engine.GPSIMD, Opcode.PARTITION_REDUCE, columns, dtype)
-        busiest = self._busiest_ns(micros, {Engine.TENSOR: self._products_ns()})
+    def _sums_ns(self, multiplied: set[int]) -> float:
+        """Time of a tile's instructions, with those of sums over rows, where these are `multiplied`."""
+        core, columns, additions = self._context.core, int(self._widths.max()), self._additions(multiplied)
+        last = sum(
+            instruction_ns(core, Engine.GPSIMD, Opcode.PARTITION_REDUCE, columns, self._widest(micro))
+            for micro in additions
+        )
+        busiest = self._busiest_ns(
+            [*self._selection.micros, *additions], {Engine.TENSOR: self._products_ns(multiplied)}
+        )
         return busiest + last / (self._space.row_tiles * self._space.chunks)
 
-    def _products_ns(self) -> float:
+    def _products_ns(self, multiplied: set[int]) -> float:
         """Time of the Tensor engine for a tile's sums over rows."""
         core = self._context.core
         bank, columns = core.psum_bank_bytes // 4, int(self._widths.max())
         return sum(
             instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, min(bank, columns - start), self._dtype(key))
             for key, result, _ in self._selection.partition_reductions
-            if result in self._multiplied and not self._is_scalar(result)
+            if result in multiplied and not self._is_scalar(result)
             for start in range(0, columns, bank)
         )
 
-    def _additions(self) -> list[Micro]:
-        """What the Vector engine adds up of each tile for sums over rows."""
+    def _additions(self, multiplied: set[int]) -> list[Micro]:
+        """What the Vector engine adds up of each tile for sums over rows that are not `multiplied`."""
         return [
             Micro(
                 Opcode.TENSOR_TENSOR, (Engine.VECTOR,), [key], ("added", result), Shape.FULL,
                 self._group.operations[-1], level=self._selection.level_of.get(key, 0),
             )
             for key, result, _ in self._selection.partition_reductions
-            if result not in self._multiplied and result in self._context.locations
+            if result not in multiplied and result in self._context.locations
         ]  # fmt: skip
 
     def _is_scalar(self, result: int) -> bool:
@@ -196,9 +196,6 @@ class RowSums(LoopState):
         )
         item = location.dtype.byte_count
         self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
-
-    def _widest(self, micro: Micro) -> DType:
-        raise NotImplementedError
 
     def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
         raise NotImplementedError
