@@ -212,5 +212,5 @@ def test_in_bf16_it_runs_at_the_pace_of_the_port_to_psum_that_two_engines_share(
 def test_rows_of_so_many_heads_are_loaded_together_that_they_move_well():
     loaded = compile_module(module(batch=4, heads=12, of_tokens=True), TRN1).dmas
     rows = loaded[(loaded["source_memory"] == Memory.HBM) & (loaded["bytes"] > 128 * 64 * 2)]
-    assert (rows["descriptor_bytes"] == 12 * 64 * 2).all()
+    assert set(rows["descriptor_bytes"]) == {12 * 64 * 2}
     assert not rows["strided"].any()

@@ -1,3 +1,6 @@
+import pytest
+
+from neuron_tools import hardware
 from neuron_tools.compiler.codegen.engines import assign_engines, busiest_ns, instruction_ns, quickest_engines
 from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.hlo import Operation
@@ -112,8 +115,8 @@ def test_each_row_of_a_partition_costs_an_instruction_where_its_number_is_a_scal
     assert times == [4 * parts, whole]
 
 
-def test_two_engines_that_share_a_port_are_as_busy_as_both_together():
-    body = [micro(Engine.VECTOR), micro(Engine.GPSIMD)]
-    alone = [busiest_ns([one], [one.engines], CORE, 512, lambda _: DType.F32) for one in body]
-    together = busiest_ns(body, [one.engines for one in body], CORE, 512, lambda _: DType.F32)
-    assert together == (sum(alone) if CORE.vector_gpsimd_sbuf_port == 1 else max(alone))
+@pytest.mark.parametrize(("target", "joined"), [("trn1", sum), ("trn2", max)])
+def test_two_engines_that_share_a_port_are_as_busy_as_both_together(target, joined):
+    body, core = [micro(Engine.VECTOR), micro(Engine.GPSIMD)], hardware.get(target)
+    alone = [busiest_ns([one], [one.engines], core, 512, lambda _: DType.F32) for one in body]
+    assert busiest_ns(body, [one.engines for one in body], core, 512, lambda _: DType.F32) == joined(alone)

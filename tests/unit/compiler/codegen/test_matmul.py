@@ -8,7 +8,7 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import tile_races
 from tests.unit.frontends.signatures import describe_call
@@ -47,7 +47,7 @@ def test_products_of_all_sizes_are_made_whole(sizes, dtype):
     program = gradient_of_weight(*sizes, dtype)
     tokens, outputs, inputs = sizes
     rows = program.instructions
-    multiplied = rows[rows["opcode"] == Opcode.MATMUL].astype(rows.dtype)
+    multiplied = rows[rows["opcode"] == Opcode.MATMUL]
     work = multiplied["partitions"].astype(int) * multiplied["columns"] * multiplied["elements"]
     assert work.sum() == tokens * outputs * inputs
     stored = program.dmas[program.dmas["destination_memory"] == Memory.HBM]["bytes"].sum()
@@ -71,10 +71,10 @@ def test_operands_are_read_in_stretches_of_a_kilobyte_at_least():
     assert moved["bytes"].sum() <= 2 * 4096 * (768 + 3072) * 2
 
 
-def test_the_tensor_engine_alone_makes_them():
-    rows = gradient_of_weight(2048, 768, 768, torch.bfloat16).instructions
-    assert not (rows["opcode"] == Opcode.TRANSPOSE).any()
-    assert (rows["engine"] == Engine.TENSOR).any()
+def test_operands_whose_contraction_lies_on_partitions_are_not_turned():
+    program = gradient_of_weight(2048, 768, 768, torch.bfloat16)
+    assert not (program.instructions["opcode"] == Opcode.TRANSPOSE).any()
+    assert not program.dmas["transpose"].any()
 
 
 def linear(rows, inputs, outputs, dtype=torch.float32):
