@@ -14,9 +14,7 @@ BUCKET_LINES = 128
 
 
 @compiled
-def accessed_region(
-    rows: Int32s, regions: Int32s, tracked: npt.NDArray[np.bool_], row: int, operand: int
-) -> int:
+def region_of(rows: Int32s, regions: Int32s, tracked: npt.NDArray[np.bool_], row: int, operand: int) -> int:
     """The region of a row's operand; -1 where it has none, or of a buffer whose accesses cannot conflict."""
     region = int(rows[row, 3 + operand])
     return region if region >= 0 and tracked[regions[region, 0]] else -1

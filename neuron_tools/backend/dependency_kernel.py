@@ -10,14 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.backend.access_lists import (
-    accessed_region,
-    bounds_of,
-    bucket_range,
-    covers,
-    overlap,
-    unlink,
-)
+from neuron_tools.backend.access_lists import bounds_of, bucket_range, covers, overlap, region_of, unlink
 from neuron_tools.compiled import compiled, grown
 
 
@@ -74,7 +67,7 @@ def find_dependencies(
         for slot in range(6):
             # reads (slots 2..5) first, then writes
             operand = slot + 2 if slot < 4 else slot - 4
-            region = accessed_region(rows, regions, tracked, row, operand)
+            region = region_of(rows, regions, tracked, row, operand)
             if region < 0:
                 continue
             buffer = regions[region, 0]

@@ -11,14 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.backend.access_lists import (
-    accessed_region,
-    bounds_of,
-    bucket_range,
-    covers,
-    overlap,
-    unlink,
-)
+from neuron_tools.backend.access_lists import bounds_of, bucket_range, covers, overlap, region_of, unlink
 from neuron_tools.compiled import by_group, compiled, grown
 
 AFTER_RESULT, AFTER_START = 0, 1
@@ -63,7 +56,7 @@ def order_edges(
     for row in range(count):
         for slot in range(6):
             operand = slot + 2 if slot < 4 else slot - 4  # reads first, then writes
-            region = accessed_region(rows, regions, tracked, row, operand)
+            region = region_of(rows, regions, tracked, row, operand)
             if region < 0:
                 continue
             buffer = regions[region, 0]
