@@ -144,8 +144,8 @@ def _copy_memory(_: Any, out: Any, at: Any, data: Any, begin: Any, count: Any) -
 def grown(values: Values, room: int) -> Values:
     """Values in an array that has room for more along its first axis; C-contiguous.
 
-    For compiled code: numba takes over a second to compile an assignment to a slice, for what that says of
-    shapes that differ.
+    For compiled code: numba takes over a second to compile an assignment to a slice, because of the error
+    that it raises where shapes differ.
     """
     wide = np.empty((room, *values.shape[1:]), values.dtype)
     flat, old = wide.reshape(-1), values.reshape(-1)

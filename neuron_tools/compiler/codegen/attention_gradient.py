@@ -32,8 +32,8 @@ RESULT_SHARE = 16
 """A gradient's tiles take at most one part in so many of a partition while they wait for further heads."""
 _TURNED, _READY, _SCORED, _WEIGHTED, _SUMMED, _TAKEN, _QUERIED = range(1, 8)
 """Stages: operands are turned, taken out of PSUM, multiplied, made weights and gradients of scores,
-multiplied again; these gradients, turned, are taken out of PSUM and multiplied with keys. An engine would
-else wait for what another one has only begun in the same stage, and then all engines for one another."""
+multiplied again; these gradients, turned, are taken out of PSUM and multiplied with keys. With fewer stages
+an engine would wait for what another has only begun in the same one, and in the end all for one another."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from neuron_tools.simulator.dma_costs import stretch_time_ns
 TOGETHER_SHARE = 16
 """Rows of several heads take at most one part in so many of a partition, tiles that wait included."""
 GOOD_TIME = 1.1
-"""More heads together are not worth their room where a row then takes little less time."""
+"""A row may take so many times its least time: more heads together would save less than their room costs."""
 
 
 @frozen

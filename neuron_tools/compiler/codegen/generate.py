@@ -38,7 +38,7 @@ Generator = Callable[[Context, Group], None]
 
 
 def _exchanged(find: Callable[[Context, Group], Exchange | None], generate: Generator) -> Generator:
-    """What exchanges rows where it finds that a group does, and generates all other groups as given."""
+    """A generator that exchanges rows where `find` says that a group does so; `generate` does all others."""
 
     def generate_group(context: Context, group: Group) -> None:
         exchange = find(context, group)

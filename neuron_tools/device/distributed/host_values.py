@@ -15,9 +15,9 @@ from neuron_tools.device.distributed.errors import UnequalSplitsError
 from neuron_tools.device.distributed.extension import extension
 from neuron_tools.frozen import frozen
 
-# Types whose bytes gloo moves but cannot add up, and what to add them up in.
 Rows = tuple[Sequence[int], Sequence[int]]
-"""Rows of a tensor received from each rank, and sent to each; nothing stands for equal parts."""
+"""Rows of a tensor received from each rank, and sent to each; an empty sequence stands for equal parts."""
+# Types whose bytes gloo moves but cannot add up, and what to add them up in.
 _WIDER = {torch.int16: torch.int32, torch.bool: torch.uint8}
 _MOVED_AS_THEY_ARE = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32,
@@ -197,7 +197,7 @@ class HostValues:
             target.copy_(part.view(target.shape))
 
     def all_to_all_flat(self, output: torch.Tensor, tensor: torch.Tensor, rows: Rows, options: Any) -> None:
-        """Rows of one tensor to the ranks; equal parts where `rows` are not told."""
+        """Rows of one tensor to the ranks; equal parts where `rows` does not tell how many."""
         target, source = host_alias(output), host_alias(tensor).contiguous()
         received = target.contiguous()
         counts = [
