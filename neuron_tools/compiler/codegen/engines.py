@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.passes.groups import Shape
+from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
@@ -83,37 +84,93 @@ _PORT = "sbuf port"
 _SHARING = (Engine.VECTOR, Engine.GPSIMD)
 
 
+@frozen
+class TileCosts:
+    """What the instructions of a tile body cost.
+
+    Attributes:
+        elements, rows: Of a partition. Each row costs an instruction where their numbers are scalars.
+        dtype_of: The element type that decides how quick an instruction is.
+    """
+
+    core: NeuronCore
+    elements: int
+    dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32
+    rows: int = 1
+
+    def repeats(self, micro: Micro, engine: Engine) -> int:
+        """Instructions that do the work of one, where a partition has several rows whose numbers are scalars.
+
+        Only the Vector engine's reduction tells rows apart by itself: what an activation adds up is one
+        number.
+        """
+        sums = engine is Engine.SCALAR and micro.opcode in (Opcode.TENSOR_REDUCE, Opcode.BN_STATS)
+        return self.rows if micro.by_row or (sums and micro.shape is Shape.FULL) else 1
+
+    def of(self, micro: Micro, engine: Engine) -> float:
+        """Time that an instruction, with its repeats, takes of an engine, ns."""
+        count = self.repeats(micro, engine)
+        elements = self.rows if micro.shape is Shape.ROW else -(-self.elements // count)
+        return count * instruction_ns(self.core, engine, micro.opcode, elements, self.dtype_of(micro))
+
+    def loads(
+        self, micros: Sequence[Micro], levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,)
+    ) -> list[Mapping[Engine, _Load]]:
+        """What each instruction takes on each engine it may run on; tiny ones stay on the first.
+
+        Where the Vector engine needs the shared port for some of its instructions, GpSimd is taken to wait
+        for the others too: both issue in order.
+        """
+        holds = any(
+            Engine.VECTOR in micro.engines
+            and needs_port(self.core, Engine.VECTOR, micro.opcode, self.dtype_of(micro))
+            for micro in micros
+            if micro.shape is not Shape.ROW
+        )
+        sharing = _SHARING if holds else (Engine.GPSIMD,)
+        return [self._loads_of(micro, levels_of(micro), sharing) for micro in micros]
+
+    def _loads_of(
+        self, micro: Micro, levels: Iterable[int], sharing: Collection[Engine]
+    ) -> Mapping[Engine, _Load]:
+        is_tiny = micro.shape is Shape.ROW
+        loads: dict[Engine, _Load] = {}
+        for engine in micro.engines[:1] if is_tiny else micro.engines:
+            time = self.of(micro, engine)
+            used = (engine.name, _PORT) if engine in sharing and not is_tiny else (engine.name,)
+            loads[engine] = {(level, name): time for level in levels for name in used}
+        return loads
+
+
 def assign_engines(
-    micros: Sequence[Micro], core: NeuronCore, elements: int, budgets_ns: Sequence[float],
-    dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32, *, phases: int = 1,
-    levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,), rows: int = 1,
+    micros: Sequence[Micro], costs: TileCosts, budgets_ns: Sequence[float], *, phases: int = 1,
+    levels_of: Callable[[Micro], Iterable[int]] = lambda micro: (0,),
 ) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
     """Engine of each instruction of a tile body, for each of `phases` tiles that follow one another.
 
     The first engine that still has room within the budget (the time in which a tile's bytes move) takes an
     instruction; when none has, the one that would be done first. Where the busiest resource then exceeds the
     budget, instructions move from it as long as that helps, and tiles in turn may use different engines.
-    Passes over the columns come one after the other, so each has a budget, and loads, of its own. A partition
-    has `rows` rows, each of which costs an instruction where their numbers are scalars (`repeats`).
+    Passes over the columns come one after the other, so each has a budget, and loads, of its own.
     """
-    costs = _all_costs(micros, core, elements, dtype_of, levels_of, rows)
-    chosen = _greedy(costs, budgets_ns)
-    if _time(costs, chosen, budgets_ns)[0] <= sum(budgets_ns):
+    loads = costs.loads(micros, levels_of)
+    chosen = _greedy(loads, budgets_ns)
+    if _time(loads, chosen, budgets_ns)[0] <= sum(budgets_ns):
         return tuple((engine,) * phases for engine in chosen)
     starts = [chosen]
-    if math.prod(map(len, costs)) <= SEARCHED_CHOICES:
-        starts = sorted(product(*costs), key=lambda engines: _time(costs, engines, budgets_ns))[
+    if math.prod(map(len, loads)) <= SEARCHED_CHOICES:
+        starts = sorted(product(*loads), key=lambda engines: _time(loads, engines, budgets_ns))[
             :SEARCH_STARTS
         ]
     if phases == 1:
         return tuple((engine,) for engine in starts[0])
-    wide = [cost for cost in costs for _ in range(phases)]
+    wide = [load for load in loads for _ in range(phases)]
     whole = [phases * budget for budget in budgets_ns]
     spread = min(
         (_balanced(wide, [engine for engine in start for _ in range(phases)]) for start in starts),
         key=lambda engines: _time(wide, engines, whole),
     )
-    return tuple(_in_turn(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
+    return tuple(_in_turn(spread[index * phases : (index + 1) * phases]) for index in range(len(loads)))
 
 
 def _in_turn(engines: Sequence[Engine]) -> tuple[Engine, ...]:
@@ -132,28 +189,23 @@ def _in_turn(engines: Sequence[Engine]) -> tuple[Engine, ...]:
 
 
 def quickest_engines(
-    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType],
-    tiles: int = 1, *, rows: int = 1,
-) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
+    micros: Sequence[Micro], costs: TileCosts, tiles: int = 1
+) -> tuple[tuple[Engine, ...], ...]:
     """The engine that is done first with each instruction, for each of a few tiles one after the other."""
-    costs = [
-        {engine: _micro_ns(micro, core, engine, elements, dtype_of(micro), rows) for engine in micro.engines}
-        for micro in micros
-    ]
     free: dict[Engine, float] = {}
     chosen = [_soonest(micros, costs, free) for _ in range(tiles)]
     return tuple(zip(*chosen)) if micros else ()
 
 
-def _soonest(
-    micros: Sequence[Micro], costs: Sequence[Mapping[Engine, float]], free: dict[Engine, float]
-) -> list[Engine]:
+def _soonest(micros: Sequence[Micro], costs: TileCosts, free: dict[Engine, float]) -> list[Engine]:
     """Engines of one tile's instructions; `free` is when each engine has done what it was given before."""
     made: dict[Key, float] = {}
     found = []
-    for micro, cost in zip(micros, costs):
+    for micro in micros:
         ready = max((made.get(key, 0.0) for key in micro.reads), default=0.0)
-        ends = {engine: max(ready, free.get(engine, 0.0)) + cost[engine] for engine in micro.engines}
+        ends = {
+            engine: max(ready, free.get(engine, 0.0)) + costs.of(micro, engine) for engine in micro.engines
+        }
         engine = min(micro.engines, key=lambda engine: ends[engine])
         free[engine] = ends[engine]
         made.update((key, ends[engine]) for key in (micro.writes, micro.reduces) if key is not None)
@@ -162,32 +214,25 @@ def _soonest(
 
 
 def busiest_ns(
-    micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
-    dtype_of: Callable[[Micro], DType], added: Mapping[Engine, float] | None = None, *, rows: int = 1,
+    micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], costs: TileCosts,
+    added: Mapping[Engine, float] | None = None,
 ) -> float:  # fmt: skip
     """Time that a tile takes of the engine or port that is busiest over all phases.
 
     `added` is other work of the engines, ns.
     """
     load = {engine.name: time for engine, time in (added or {}).items()}
-    costs = _all_costs(micros, core, elements, dtype_of, lambda micro: (0,), rows)
-    for cost, chosen in zip(costs, engines):
+    for loads, chosen in zip(costs.loads(micros), engines):
         for engine in chosen:
-            taken = cost.get(engine) or next(iter(cost.values()))
+            taken = loads.get(engine) or next(iter(loads.values()))
             for (_, name), time in taken.items():
                 load[name] = load.get(name, 0.0) + time / len(chosen)
     return max(load.values(), default=0.0)
 
 
-def chain_ns(
-    micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
-    dtype_of: Callable[[Micro], DType], *, rows: int = 1,
-) -> float:  # fmt: skip
+def chain_ns(micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], costs: TileCosts) -> float:
     """Time of a tile's instructions one after the other."""
-    return sum(
-        _micro_ns(micro, core, chosen[0], elements, dtype_of(micro), rows)
-        for micro, chosen in zip(micros, engines)
-    )
+    return sum(costs.of(micro, chosen[0]) for micro, chosen in zip(micros, engines))
 
 
 def _balanced(costs: Sequence[Mapping[Engine, _Load]], engines: list[Engine]) -> list[Engine]:
@@ -228,58 +273,6 @@ def _moved(load: _Load, taken: _Load, added: _Load) -> dict[_Resource, float]:
 
 def _unevenness(load: _Load) -> float:
     return sum(busy**EVENNESS for busy in load.values())
-
-
-def repeats(micro: Micro, engine: Engine, rows: int) -> int:
-    """Instructions that do the work of one, where a partition has several rows whose numbers are scalars.
-
-    Only the Vector engine's reduction tells rows apart by itself: what an activation adds up is one number.
-    """
-    sums = engine is Engine.SCALAR and micro.opcode in (Opcode.TENSOR_REDUCE, Opcode.BN_STATS)
-    return rows if micro.by_row or (sums and micro.shape is Shape.FULL) else 1
-
-
-def _micro_ns(
-    micro: Micro, core: NeuronCore, engine: Engine, elements: int, dtype: DType, rows: int
-) -> float:  # fmt: skip
-    if micro.shape is Shape.ROW:
-        return instruction_ns(core, engine, micro.opcode, rows, dtype)
-    count = repeats(micro, engine, rows)
-    return count * instruction_ns(core, engine, micro.opcode, -(-elements // count), dtype)
-
-
-def _all_costs(
-    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType],
-    levels_of: Callable[[Micro], Iterable[int]], rows: int,
-) -> list[Mapping[Engine, _Load]]:  # fmt: skip
-    holds = any(
-        Engine.VECTOR in micro.engines and needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
-        for micro in micros
-        if micro.shape is not Shape.ROW
-    )
-    return [_costs(micro, core, elements, dtype_of(micro), holds, levels_of(micro), rows) for micro in micros]
-
-
-def _costs(
-    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool, levels: Iterable[int],
-    rows: int,
-) -> Mapping[Engine, _Load]:  # fmt: skip
-    """What an instruction takes on each engine it may run on; tiny ones stay on the first.
-
-    Where the Vector engine `holds` the shared port for some of its instructions, GpSimd is taken to wait for
-    the others too: both issue in order.
-    """
-    if micro.shape is Shape.ROW:
-        first = micro.engines[0]
-        row = _micro_ns(micro, core, first, elements, dtype, rows)
-        return {first: {(level, first.name): row for level in levels}}
-    loads: dict[Engine, _Load] = {}
-    for engine in micro.engines:
-        time = _micro_ns(micro, core, engine, elements, dtype, rows)
-        shares = engine is Engine.GPSIMD or (engine is Engine.VECTOR and holds)
-        used = (engine.name, _PORT) if shares else (engine.name,)
-        loads[engine] = {(level, name): time for level in levels for name in used}
-    return loads
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from neuron_tools.compiler.codegen.engines import (
     composes_scalars,
     joins_scalar,
     quickest_engines,
-    repeats,
 )
 from neuron_tools.compiler.codegen.level_joins import join_within_levels
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
@@ -295,38 +294,20 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
     def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
         space = self._space
         if space.row_tiles * space.chunks <= FEW_TILES:
-            return quickest_engines(
-                micros, self._context.core, int(self._elements.max()), self._widest, space.row_tiles,
-                rows=space.rows_per_partition,
-            )  # fmt: skip
+            return quickest_engines(micros, self._costs, space.row_tiles)
         enough = space.row_tiles >= 2 * ENGINE_PHASES or self._level_tiles >= ENGINE_PHASES
+        phases = ENGINE_PHASES if enough else 1
         return assign_engines(
-            micros,
-            self._context.core,
-            int(self._elements.max()),
-            self._transfer_ns(),
-            self._widest,
-            phases=ENGINE_PHASES if enough else 1,
-            levels_of=self._levels_of,
-            rows=space.rows_per_partition,
+            micros, self._costs, self._transfer_ns(), phases=phases, levels_of=self._levels_of
         )
 
     def estimate_ns(self) -> float:
         """Time of the loop: what is busiest, the DMA engines too, and one tile's way from HBM to HBM."""
-        space, core, micros = self._space, self._context.core, self._selection.micros
-        engines, elements = self._engines(micros), int(self._elements.max())
-        rows = space.rows_per_partition
-        busiest = busiest_ns(micros, engines, core, elements, self._widest, rows=rows)
-        chain = chain_ns(micros, engines, core, elements, self._widest, rows=rows)
+        space, micros = self._space, self._selection.micros
+        engines = self._engines(micros)
+        busiest, chain = busiest_ns(micros, engines, self._costs), chain_ns(micros, engines, self._costs)
         tiles, moving = space.row_tiles * space.chunks, self._moving_ns()
         return max(tiles * busiest, moving) + chain + moving / tiles
-
-    def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
-        """Time that a tile takes of the engine or port that is busiest; `added` is other work, ns."""
-        return busiest_ns(
-            micros, self._engines(micros), self._context.core, int(self._elements.max()), self._widest, added,
-            rows=self._space.rows_per_partition,
-        )  # fmt: skip
 
     def _moving_ns(self) -> float:
         """Time of the DMA engines for what moves between HBM and SBUF, in the stretches in which it lies."""
@@ -372,12 +353,11 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         found = find_turned_rows(selection, self._space, core)
         if found is None or self._dtype(found.data).byte_count != DType.BF16.byte_count:
             return None
-        elements = int(self._elements.max())
-        usual = busiest_ns(selection.micros, engines, core, elements, self._widest)
+        usual = busiest_ns(selection.micros, engines, self._costs)
         replaced = (found.statistics, found.aggregate, found.normalise)
         rest = [micro for micro in selection.micros if micro not in replaced]
         load = turned_load(core, self._space.columns)
-        busiest = self._busiest_ns(rest, load)
+        busiest = busiest_ns(rest, self._engines(rest), self._costs, load)
         moved = sum(self._transfer_ns()) / core.dma_transpose_efficiency
         return found if max(busiest, moved) < LEAST_TURNED_GAIN * usual else None
 
@@ -420,7 +400,7 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         functions: tuple[str, ...] = (activation,)
         if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:  # sum and sum of squares, a pass each
             opcode, flags, functions = Opcode.ACTIVATE, flags | Flag.REDUCES, (IDENTITY, SQUARE)
-        count = repeats(micro, engine, self._space.rows_per_partition)
+        count = self._costs.repeats(micro, engine)
         elements = self._elements // count if micro.shape is Shape.FULL else self._row_elements(micro)
         for number, function in enumerate(functions * count):
             self._loop.step(

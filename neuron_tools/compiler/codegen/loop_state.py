@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.engines import TileCosts
 from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels, row_keys
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
 from neuron_tools.compiler.codegen.residents import Resident
@@ -50,6 +51,9 @@ class LoopState:
         self._widths = space.widths()
         self._partitions = space.partition_counts()
         self._elements = space.elements_per_partition()
+        self._costs = TileCosts(
+            context.core, int(self._elements.max()), self._widest, space.rows_per_partition
+        )
         self._tile_elements = space.tile_elements()
         self._last_use = self._last_uses()
         self._row_keys = row_keys(selection)

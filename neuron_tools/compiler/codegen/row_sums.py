@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.engines import busiest_ns, instruction_ns
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.codegen.slot import Slot
@@ -47,9 +47,9 @@ class RowSums(LoopState):
             instruction_ns(core, Engine.GPSIMD, Opcode.PARTITION_REDUCE, columns, self._widest(micro))
             for micro in additions
         )
-        busiest = self._busiest_ns(
-            [*self._selection.micros, *additions], {Engine.TENSOR: self._products_ns(multiplied)}
-        )
+        micros = [*self._selection.micros, *additions]
+        products = {Engine.TENSOR: self._products_ns(multiplied)}
+        busiest = busiest_ns(micros, self._engines(micros), self._costs, products)
         return busiest + last / (self._space.row_tiles * self._space.chunks)
 
     def _products_ns(self, multiplied: set[int]) -> float:
@@ -197,5 +197,5 @@ class RowSums(LoopState):
         item = location.dtype.byte_count
         self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
 
-    def _busiest_ns(self, micros: Sequence[Micro], added: Mapping[Engine, float]) -> float:
+    def _engines(self, micros: Sequence[Micro]) -> Sequence[Sequence[Engine]]:
         raise NotImplementedError
