@@ -26,7 +26,11 @@ VERSION = "2.9"
 
 
 def dynamic_batch(neuron_script: torch.nn.Module) -> BatchedModel:
-    """Let a traced model take batches of any size, in pieces of the size it was traced for."""
+    """Let a traced model take batches of any size, in pieces of the size it was traced for.
+
+    Raises:
+        TraceError: It is no traced model, or it keeps states.
+    """
     return BatchedModel(neuron_script, ())
 
 

@@ -26,6 +26,9 @@ class BatchedModel(torch.nn.Module):
         cores: Cores that take the pieces in turn; none: the core that the model was loaded on.
         dim: Dimension of the batch, in all inputs and results.
         any_size: Whether a batch may be of any size; else it has one piece for each core.
+
+    Raises:
+        TraceError: It is no traced model, it keeps states, or there is no such core.
     """
 
     def __init__(
@@ -38,6 +41,11 @@ class BatchedModel(torch.nn.Module):
         self.dim = dim
         self._any_size = any_size
         self._piece = traced_batch(model, dim)
+        if next(model.parameters(), None) is not None:  # a traced model's parameters are its states
+            raise TraceError(
+                "The model keeps states from call to call (input_output_aliases), which the pieces of a "
+                "batch would overwrite one after another: trace it without states, or for the whole batch."
+            )
 
     def disable_dynamic_batching(self) -> None:
         """Take only batches with one piece of the traced size for each core."""
@@ -95,7 +103,7 @@ class DataParallel(BatchedModel):
         set_dynamic_batching: Take batches of any size.
 
     Raises:
-        TraceError: There is no such core.
+        TraceError: It is no traced model, it keeps states, or there is no such core.
     """
 
     def __init__(

@@ -60,6 +60,13 @@ def test_cores_share_a_batch(torch_neuronx, traced):
         parallel(BATCH)
 
 
+def test_a_model_with_states_takes_no_pieces(torch_neuronx):
+    model = Accumulator()
+    traced = torch_neuronx.trace(model, EXAMPLE, input_output_aliases={model.total: 1})
+    with pytest.raises(NeuronToolsError, match="keeps states from call to call"):
+        torch_neuronx.dynamic_batch(traced)
+
+
 def test_weights_are_replaced_without_compiling(torch_neuronx, without_weights, tmp_path):
     torch.testing.assert_close(without_weights(EXAMPLE), network()(EXAMPLE))
     torch_neuronx.replace_weights(without_weights, network(seed=1))
