@@ -78,7 +78,7 @@ class Ahead {
 
   /** Call `then` once no button is held in it: moving it would end a drag. */
   private whenReleased(then: () => void): void {
-    if (this.container.matches(":active")) window.addEventListener("pointerup", () => this.whenReleased(then), { once: true });
+    if (this.container.matches(":active")) requestAnimationFrame(() => this.whenReleased(then));
     else then();
   }
 

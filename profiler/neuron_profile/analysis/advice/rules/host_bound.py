@@ -17,6 +17,8 @@ from neuron_profile.analysis.occupancy import DEVICE_BOUND_SHARE, Bound, Occupan
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
 
+SEEN_SHARE = 0.1
+"""Part of the idle time that samples must have seen for them to name the line."""
 # The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
 # it; a wait for the device, inside a copy or a synchronisation, is nobody's. Where there are several steps,
 # the first one warms up.
@@ -58,11 +60,12 @@ def find(context: Context) -> Iterator[Finding]:
     launching_share = launching_ns / max(occupancy.window_ns, 1)
     if occupancy.steady_share + launching_share >= DEVICE_BOUND_SHARE:
         return
-    rest = _rest(context)
-    idle_ns = _idle_ns(occupancy) if rest is None else _untold_ns(context.host_idle, rest)
+    idle = context.host_idle
+    rest = () if idle is None else _rest(idle, context)
+    idle_ns = _idle_ns(occupancy) if idle is None else _untold_ns(idle, rest)
     if not idle_ns:  # other rules report all of the idle time
         return
-    place, shown = _line(context.profile.query(_SLOWEST).to_pylist(), rest or (), idle_ns)
+    place, shown = _line(context.profile.query(_SLOWEST).to_pylist(), rest, idle_ns)
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
     waits_ns = collective_wait_ns(context.profile)
@@ -113,23 +116,19 @@ def _launching_ns(context: Context) -> int:
     return launching_ns
 
 
-def _rest(context: Context) -> tuple[HostActivity, ...] | None:
-    """What the host did while the device was idle and no other rule tells; None where it was not sampled."""
-    idle = context.host_idle
-    if idle is None:
-        return None
+def _rest(idle: HostIdle, context: Context) -> tuple[HostActivity, ...]:
+    """What the host did while the device was idle and no other rule reports, the longest first."""
     waits = waiting_places(context.profile)
     others = (each for each in idle.activities if each.kind not in (*KINDS, "collective"))
     return tuple(each for each in others if each.kind != "copy" or waits.isdisjoint(_places(each)))
 
 
-def _untold_ns(idle: HostIdle | None, rest: tuple[HostActivity, ...]) -> int:
+def _untold_ns(idle: HostIdle, rest: tuple[HostActivity, ...]) -> int:
     """Idle time that no other rule reports, ns.
 
     Steps of a few milliseconds fit between two samples: idle time that none of them saw is divided in the
     same proportion as what they saw.
     """
-    assert idle is not None
     seen_ns = sum(activity.idle_ns for activity in idle.activities)
     part = sum(activity.idle_ns for activity in rest) / seen_ns if seen_ns else 1.0
     return round(max(idle.idle_ns, seen_ns) * part)
@@ -139,18 +138,13 @@ def _line(
     slowest: Sequence[Mapping[str, Any]], rest: Sequence[HostActivity], idle_ns: int
 ) -> tuple[Place, dict[str, Any]]:
     """The line to look at, and the evidence for it: of what the host was seen to do, else of its calls."""
-    if rest and (not slowest or _explains_most(rest, idle_ns)):
+    if rest and (not slowest or sum(activity.idle_ns for activity in rest) >= SEEN_SHARE * idle_ns):
         most = rest[0]
         return Place(most.file, most.line, most.function), {"kind": most.kind, "line_idle_ns": most.idle_ns}
     if slowest:
         (row,) = slowest
         return Place(row["file"], row["line"]), {"line_host_ns": row["host_ns"], "line_calls": row["calls"]}
     return Place(), {}
-
-
-def _explains_most(rest: Sequence[HostActivity], idle_ns: int) -> bool:
-    """Whether samples show what the host did, or copies, which are known without samples, are most of it."""
-    return any(activity.kind != "copy" for activity in rest) or 2 * rest[0].idle_ns >= idle_ns
 
 
 def _places(activity: HostActivity) -> tuple[str, str]:
