@@ -5,7 +5,6 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import (
@@ -17,11 +16,9 @@ from tests.unit.compiler.modules import (
     tensor,
     tile_races,
 )
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
 HEADS, ROWS, DEPTH = 2, 2048, 64
-DRAWN_BY_A_CORE = 272e9
-"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 IO_BYTES = HEADS * ROWS * DEPTH * 2
 
 
@@ -122,8 +119,7 @@ def training_forward(batch, heads, rows, dtype=torch.bfloat16, dropout=0.0):
     """The forward of attention on heads that lie beside each other in tokens."""
     target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
     tokens = torch.empty((batch, rows, heads, DEPTH), dtype=dtype, device="meta").transpose(1, 2)
-    arguments = (tokens, tokens, tokens, None, dropout, False, False)
-    return lower_operation(target.name(), describe_call(target, arguments, {}))
+    return lowered(target, tokens, tokens, tokens, None, dropout, False, False)
 
 
 def test_logarithms_of_sums_are_made_in_the_block_and_stored_as_rows():

@@ -11,13 +11,12 @@ from neuron_tools import hardware
 from neuron_tools.compiler import compile_logical, compile_module
 from neuron_tools.compiler.hlo import Operation, Value
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
 from neuron_tools.simulator.instruction_costs import instruction_costs
 from tests.unit.compiler.modules import tile_races
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import lowered
 
 TARGET = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 TRN1 = hardware.get("trn1")
@@ -38,7 +37,7 @@ def module(batch=2, heads=4, rows=256, depth=64, key_heads=0, columns=0, bias=()
     logarithms = tensor(batch, heads, rows, dtype=torch.float32)
     arguments = (query, query, key, key, query, logarithms, dropout, causal)
     options = {"attn_mask": tensor(*bias)} if bias else {}
-    return lower_operation(TARGET.name(), describe_call(TARGET, arguments, options))
+    return lowered(TARGET, *arguments, **options)
 
 
 def moved_bytes(program):
@@ -102,7 +101,7 @@ def test_operands_that_only_other_devices_need_hinder_nothing():
         states, states, states, states, None, [True] * 3 + [False], states, logarithms, number, number,
         64, 64, 0.0, True, number, number,
     )  # fmt: skip
-    graph = lower_operation(target.name(), describe_call(target, arguments, {}))
+    graph = lowered(target, *arguments)
     program = compile_logical(graph, hardware.get("trn2", lnc=2))
     assert (program.physical_cores, program.warnings) == (2, ())
     assert products(program)

@@ -7,22 +7,17 @@ import torch
 
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import tile_races
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
 CORE = hardware.get("trn1")
-DRAWN_BY_A_CORE = 272e9
-"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 
 
 def gradient_of_weight(tokens, outputs, inputs, dtype, core=CORE):
     gradient, data = (torch.empty(tokens, size, dtype=dtype, device="meta") for size in (outputs, inputs))
-    target = torch.ops.aten.mm.default
-    module = lower_operation(target.name(), describe_call(target, (gradient.T, data), {}))
-    return compile_module(module, core)
+    return compile_module(lowered(torch.ops.aten.mm.default, gradient.T, data), core)
 
 
 def loaded(program):
@@ -79,9 +74,7 @@ def test_operands_whose_contraction_lies_on_partitions_are_not_turned():
 
 def linear(rows, inputs, outputs, dtype=torch.float32):
     data, weight = (torch.empty(size, inputs, dtype=dtype, device="meta") for size in (rows, outputs))
-    target = torch.ops.aten.mm.default
-    module = lower_operation(target.name(), describe_call(target, (data, weight.T), {}))
-    return compile_module(module, CORE)
+    return compile_module(lowered(torch.ops.aten.mm.default, data, weight.T), CORE)
 
 
 @pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 200_704, 10), (32, 25_088, 512)])

@@ -10,13 +10,10 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_logical, compile_module
 from neuron_tools.compiler.codegen.pool_gradient import Pooling
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import DType, Memory, Opcode
 from neuron_tools.simulator import simulate
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
-DRAWN_BY_A_CORE = 272e9
-"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 TARGET = torch.ops.aten.max_pool2d_with_indices_backward.default
 
 
@@ -25,7 +22,7 @@ def module(shape, kernel, stride, padding, dilation=1, dtype=torch.float32):
     options = [[size] * 2 for size in (kernel, stride, padding, dilation)]
     pooled, indices = torch.ops.aten.max_pool2d_with_indices(data, *options)
     arguments = (pooled, data, *options, False, indices)
-    return lower_operation(TARGET.name(), describe_call(TARGET, arguments, {}))
+    return lowered(TARGET, *arguments)
 
 
 def hbm_bytes(program):

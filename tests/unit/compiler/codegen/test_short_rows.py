@@ -7,19 +7,16 @@ import torch
 
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.records.program import Engine, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import tile_races
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
 aten = torch.ops.aten
-DRAWN_BY_A_CORE = 272e9
-"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
 
 
 def program_of(target, arguments, core):
-    return compile_module(lower_operation(target.name(), describe_call(target, arguments, {})), core)
+    return compile_module(lowered(target, *arguments), core)
 
 
 def softmax(*shape, dtype=torch.bfloat16):

@@ -3,14 +3,13 @@ import torch
 from neuron_tools.compiler.opcodes import DROPOUT
 from neuron_tools.compiler.passes.attention import find_attention
 from neuron_tools.compiler.passes.pipeline import optimise
-from neuron_tools.frontends.torch_eager import lower_operation
-from tests.unit.frontends.signatures import describe_call
+from tests.unit.compiler.operators import lowered
 
 _aten = torch.ops.aten
 
 
-def lowered(target, *arguments):
-    return optimise(lower_operation(target.name(), describe_call(target, arguments, {})))
+def optimised(target, *arguments):
+    return optimise(lowered(target, *arguments))
 
 
 def opcodes(module):
@@ -19,7 +18,7 @@ def opcodes(module):
 
 def test_a_mask_that_nobody_keeps_is_drawn_where_it_is_applied():
     query = torch.empty(2, 4, 128, 64, device="meta")
-    found = lowered(
+    found = optimised(
         _aten._scaled_dot_product_fused_attention_overrideable.default, query, query, query, None, 0.25, False
     )
     assert not {"rng", "compare"} & {*opcodes(found)}
@@ -32,6 +31,6 @@ def test_a_mask_that_nobody_keeps_is_drawn_where_it_is_applied():
 
 
 def test_a_mask_that_is_stored_is_drawn_once():
-    found = lowered(_aten.native_dropout.default, torch.empty(256, 512, device="meta"), 0.25, True)
+    found = optimised(_aten.native_dropout.default, torch.empty(256, 512, device="meta"), 0.25, True)
     assert "rng" in opcodes(found)
     assert DROPOUT not in opcodes(found)
