@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from neuron_tools.nki.errors import NkiValidationError, UninitializedReadError
@@ -97,9 +98,12 @@ def register_value(value: Any) -> int:
         return value
     if isinstance(value, VirtualRegister):
         return value.read()
-    if isinstance(value, (float, str)):
-        raise NkiValidationError(f"an index must be a whole number, got {value!r}; divide with //", where())
     if hasattr(value, "array"):
         active().needs_values()
         return int(value.array.reshape(-1)[0])
-    return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise NkiValidationError(
+            f"an index must be a whole number, got {value!r}; divide with //", where()
+        ) from None

@@ -64,13 +64,13 @@ class NkiTensor(TensorBase):
                         stop = extent
                     elif stop < 0:
                         stop += extent
-                    if stop > extent or start > stop or start < 0:
+                    if stop > extent or start > stop or start < 0 or type(start + stop) is not int:
                         return self._indexed(key)
                     offset += start * stride
                     if step is None or step == 1:
                         extents.append(stop - start)
                         strides.append(stride)
-                    elif step > 0:
+                    elif type(step) is int and step > 0:
                         extents.append((stop - start + step - 1) // step)
                         strides.append(stride * step)
                     else:

@@ -226,11 +226,6 @@ class TensorBase(TileArithmetic):
             if known is not None:
                 self.region, self.form = known
                 return
-        if any(type(extent) is float for extent in (self.offset, *self._shape)):
-            raise NkiValidationError(
-                f"an index must be a whole number, but a slice gives the shape {self._shape}; divide with //",
-                tracing.where(),
-            )
         first, last, low, high = self.box()
         if (first < 0 or last > storage.lines) and self.size:
             raise self._beyond()

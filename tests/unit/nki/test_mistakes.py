@@ -475,10 +475,12 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "register_load reads an integer, but src is float32",
         lambda x: nisa.register_load(nisa.register_alloc(), tile(1, 1)),
     ),
-    "a slice to a half": (
-        "an index must be a whole number",
-        lambda x: nisa.memset(tile(8, 8)[:, slice(0, 4.5)], 0),
+    "a slice to a half": ("a whole number, got 4.5; divide", lambda x: tile(8, 8)[:, slice(0, 4.5)]),
+    "a slice to a half of NumPy's": (
+        r"a whole number, got .*4\.5.*; divide",
+        lambda x: tile(8, 8)[:, slice(0, np.float32(4.5))],
     ),
+    "every half element": ("a whole number, got 0.5", lambda x: tile(8, 8)[:, slice(0, 8, 0.5)]),
     "a sum over an axis that is not there": (
         r"axis 2 is outside a tile of shape \(8, 8\)",
         lambda x: nl.sum(tile(8, 8), axis=2),
