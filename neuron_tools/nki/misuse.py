@@ -1,8 +1,8 @@
-"""Python's own errors of calls into the language: told at the kernel's line, with what the call takes.
+"""Turn Python's errors in calls of the language into errors at the kernel's line that show the signature.
 
-A kernel that forgets an argument, misspells one or gives something of the wrong type gets Python's error,
-often from within this package. Here it becomes an error of the kernel; errors of the kernel's own Python,
-and of libraries that it calls itself, stay as they are.
+A kernel that forgets an argument, misspells one or passes the wrong type raises Python's error, often deep
+inside this package. Errors in the kernel's own Python, and in libraries that it calls itself, stay as they
+are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from neuron_tools.nki.errors import (
 RAISED = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
 """What Python and NumPy raise for arguments that they cannot take."""
 _HELPERS = ("numpy", "ml_dtypes")
-"""Libraries that compute for this package: what they raise below it, it was asked for."""
-_SIGNATURE = re.compile(r"(?:[\w.<>]+\.)?(\w+)\(\) (?:missing|got an unexpected|got multiple|takes|got some)")
+"""Libraries that compute for this package: an error that they raise when it calls them counts as its own."""
+_SIGNATURE = re.compile(r"(\w+)\(\) (?:missing|got an unexpected|got multiple|takes|got some)")
+"""Of a module's function; Python names methods and nested functions in full, which are the kernel's own."""
 
 
 def explained(error: Exception, stop: CodeType) -> NkiError | None:
-    """The error of the kernel that an error of Python's stands for.
+    """The error to raise for the kernel in place of one of Python's.
 
     Args:
         error: Of one of the types in RAISED, caught where the kernel was called.

@@ -156,9 +156,15 @@ def _unary_function(name: str, about: str) -> Callable[..., Any]:
 
 
 def _named(function: Callable[..., Any], name: str, about: str) -> Callable[..., Any]:
+    operators.register(documented(function, name, about), name)
+    return function
+
+
+def documented(function: Callable[..., Any], name: str, about: str) -> Callable[..., Any]:
+    """The function under a name of its own, also in tracebacks, and with a docstring."""
     function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)
     function.__doc__ = about
-    operators.register(function, name)
     return function
 
 

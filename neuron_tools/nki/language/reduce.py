@@ -75,9 +75,7 @@ def _reduction(name: str, op: str, about: str) -> Callable[..., NkiTensor]:
 
         return result(reduced_shape(x, axes, kept), kind, emit, left=left)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{about} over the axes."
-    operators.register(function, op)
+    operators.register(math.documented(function, name, f"{about} over the axes."), op)
     return function
 
 

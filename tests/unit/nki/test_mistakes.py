@@ -303,6 +303,14 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "tensor_reduce cannot take what it was given: invalid literal.*it takes",
         lambda x: untyped_nisa.tensor_reduce(tile(8, 1), nl.add, tile(8, 8), axis="x"),
     ),
+    "text where a function takes a tile": (
+        r"exp cannot take what it was given: .*; it takes \(x, dtype=None",
+        lambda x: untyped_nl.exp("x"),
+    ),
+    "an axis by its name": (
+        r"sum cannot take what it was given: .*; it takes \(x, axis, ",
+        lambda x: untyped_nl.sum(tile(8, 8), axis="x"),
+    ),
     "a type that is not there": (
         "no element type 'float33'; it has .*float32",
         lambda x: nl.ndarray((8, 8), "float33"),
@@ -639,6 +647,30 @@ def test_errors_of_the_kernels_own_python_stay_as_they_are() -> None:
     with pytest.raises(IndexError) as caught:
         jit(kernel)(np.ones((128, 64), np.float32))
     assert not isinstance(caught.value, NkiError)
+
+
+class Helper:
+    """A class of the kernel's, with a method named as a function of the language."""
+
+    def copy(self, source: Any) -> Any:
+        return source
+
+
+def test_wrong_arguments_of_the_kernels_own_functions_stay_as_they_are() -> None:
+    def load(source: Any) -> Any:
+        return source
+
+    untyped_helper: Any = Helper()
+    untyped_load: Any = load
+    for call in (untyped_helper.copy, untyped_load):
+
+        def kernel(x: Any, call: Any = call) -> Any:
+            call()
+            return x
+
+        with pytest.raises(TypeError, match=r"positional argument: 'source'$") as caught:
+            jit(kernel)(np.ones((128, 64), np.float32))
+        assert not isinstance(caught.value, NkiError)
 
 
 def test_the_error_of_a_body_that_a_loop_calls_stays_as_it_is() -> None:
