@@ -26,14 +26,10 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Own, Any], Own]:
 
 
 def _comparison(name: str) -> Callable[[Own, Any], Own]:
-    """A method that compares each element: a tile of conditions, which is no answer that Python can use."""
+    """A method that compares each element as the language's function of that name does."""
 
     def compare(self: Own, other: Any) -> Own:
-        result = self._binary(name, other)
-        emit = getattr(result, "emit", None)
-        if emit is not None:
-            emit.is_condition = True
-        return result
+        return self._compared(name, other)
 
     return compare
 
@@ -53,6 +49,14 @@ class TileArithmetic(View):
         result: Own = function(other, self) if swapped else function(self, other)
         return result
 
+    def _compared(self: Own, name: str, other: Any) -> Own:
+        """A tile of conditions; Python cannot decide by it."""
+        result = self._binary(name, other)
+        emit = getattr(result, "emit", None)
+        if emit is not None:
+            emit.is_condition = True
+        return result
+
     __add__, __radd__ = _operator("add"), _operator("add", True)
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", True)
     __mul__, __rmul__ = _operator("multiply"), _operator("multiply", True)
@@ -70,10 +74,10 @@ class TileArithmetic(View):
 
     def __eq__(self, other: object) -> Any:
         """Where elements equal a number or a tile's, in the older dialect; else whether it is the object."""
-        return self._binary("equal", other) if _compares(self, other) else self is other
+        return self._compared("equal", other) if _compares(self, other) else self is other
 
     def __ne__(self, other: object) -> Any:
-        return self._binary("not_equal", other) if _compares(self, other) else self is not other
+        return self._compared("not_equal", other) if _compares(self, other) else self is not other
 
     __hash__ = object.__hash__
 
@@ -106,9 +110,9 @@ class TileArithmetic(View):
                 tiles just now: values are asked for.
         """
         if prod(self._shape) == 1 and not self._is_argument():
-            raise _unknown("whether an element is true")
+            raise _unknown("to know whether an element is true")
         if getattr(self.emit, "is_condition", False):
-            raise _unknown("whether a comparison of tiles is true")
+            raise _unknown("to know whether a comparison of tiles is true")
         return True
 
     def _is_argument(self) -> bool:

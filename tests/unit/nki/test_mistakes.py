@@ -568,6 +568,14 @@ OLDER: dict[str, tuple[str, Body]] = {
         "a tile of float32 cannot be an index or a bound; convert it to nl.int32",
         lambda x: older_nl.load(x[older_nl.zeros((128, 1), nl.float32), older_nl.arange(64)[None, :]]),
     ),
+    "equal tiles as a condition": (
+        "to know whether a comparison of tiles is true",
+        lambda x: 1 if older_nl.load(x) == older_nl.load(x) else 0,
+    ),
+    "another number as a condition": (
+        "to know whether a comparison of tiles is true",
+        lambda x: 1 if older_nl.load(x) != 0 else 0,
+    ),
     "two partition dimensions": (
         "marks 2 dimensions as partitions",
         lambda x: older_nl.ndarray((par_dim(8), par_dim(8)), nl.float32),
