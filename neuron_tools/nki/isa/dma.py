@@ -16,7 +16,7 @@ from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse, require_tensors
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import BY_DMA, Call, Derived, Instruction, Operand
-from neuron_tools.nki.operators import Operator, find_operator
+from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import exact, single, write
@@ -37,7 +37,7 @@ def _copied(call: Call) -> Kind:
 
 
 def _check_copy(call: Call) -> None:
-    """Refuse an engine that makes no descriptors, and priorities that there are not."""
+    """Refuse an engine that starts no DMA, and a priority that does not exist."""
     engine, priority = call.given["engine"], call.given["priority"]
     if engine not in (engines.unknown, engines.sync, engines.scalar, engines.gpsimd, engines.dma):
         raise refuse(
@@ -92,7 +92,7 @@ def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> No
     """Copy with positions that may be out of bounds, and with an optional operation on the destination.
 
     Raises:
-        NkiValidationError: The operation is none that DMA does.
+        NkiValidationError: The operation is not one that DMA does.
         OutOfBoundsError: A position is out of bounds, and `oob_mode` does not skip it.
     """
     if op is not None and find_operator(op).name != "add":
@@ -195,12 +195,11 @@ def copy_transfer(
     )
 
 
-_SUMS = ("add", "maximum", "minimum")
-"""What `dma_compute` can do with its sources."""
 _AXES = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
 
-def _order(axes: Sequence[int] | None, src: NkiTensor) -> tuple[int, ...]:
+def transposed_order(axes: Sequence[int] | None, src: NkiTensor) -> tuple[int, ...]:
+    """The axes of a DMA transpose: as given, else with the first and last swapped; () where none fit."""
     return tuple(axes) if axes is not None else _AXES.get(src.ndim, ())
 
 
@@ -231,7 +230,7 @@ def _turned(call: Call) -> Kind:
 
 @instruction(Instruction(
     "dma_transpose", None, (), (Operand("dst", BY_DMA, written=True), Operand("src", BY_DMA, gathered=True)),
-    key=("dge_mode", "oob_mode", "axes"), derived=(Derived("axes", ("axes", "src"), _order),),
+    key=("dge_mode", "oob_mode", "axes"), derived=(Derived("axes", ("axes", "src"), transposed_order),),
     older_in_psum=True, build=_turned,
 ))  # fmt: skip
 def dma_transpose(
@@ -259,7 +258,7 @@ def dma_transpose(
     """
     _check_bounds(src, oob_mode)
     values = exact(src) if src.gather is None else _taken(src)
-    turned = values.transpose(_order(axes, src))
+    turned = values.transpose(transposed_order(axes, src))
     write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
 
 
@@ -277,7 +276,7 @@ def dma_compute(
     Args:
         dst: Tensor in HBM or SBUF; may be indexed indirectly.
         srcs: Up to 16 tensors of as many elements.
-        reduce_op: add (also maximum and minimum).
+        reduce_op: add.
         scales: Factor of each source.
         unique_indices: Whether scattered indices are unique.
         oob_mode: What an index out of bounds does.
@@ -287,12 +286,12 @@ def dma_compute(
         NkiValidationError: A rule is broken.
     """
     trace = ready()
-    sources = srcs if isinstance(srcs, (list, tuple)) else ()
-    if not 0 < len(sources) <= 16:
-        raise refuse(f"dma_compute takes a list of 1 to 16 sources, got {srcs!r}")
+    if not isinstance(srcs, (list, tuple)) or not 0 < len(srcs) <= 16:
+        given = len(srcs) if isinstance(srcs, (list, tuple)) else repr(srcs)
+        raise refuse(f"dma_compute takes a list of 1 to 16 sources, got {given}")
     if scales is not None and len(scales) != len(srcs):
         raise refuse(f"dma_compute takes a scale for each source, got {len(scales)} for {len(srcs)}")
-    if find_operator(reduce_op).name not in _SUMS:
+    if find_operator(reduce_op).name != "add":
         raise refuse(f"dma_compute adds, but reduce_op is {find_operator(reduce_op).name}; use nl.add")
     require_tensors("dma_compute", dst=dst, **{f"srcs[{at}]": view for at, view in enumerate(srcs)})
     for view in (dst, *srcs):
@@ -311,19 +310,19 @@ def dma_compute(
         issue(trace, kind, dst, source)
         trace.note_name(name)
     if trace.values:
-        _sum_sources(dst, srcs, factors, find_operator(reduce_op), oob_mode)
+        _sum_sources(dst, srcs, factors, oob_mode)
     return NkiInstruction(trace)
 
 
 def _sum_sources(
-    dst: NkiTensor, srcs: Sequence[NkiTensor], factors: Sequence[float], op: Operator, oob_mode: bounds
+    dst: NkiTensor, srcs: Sequence[NkiTensor], factors: Sequence[float], oob_mode: bounds
 ) -> None:
     total: Any = None
     for source, factor in zip(srcs, factors):
         _check_bounds(source, oob_mode)
         values = single(source) if source.gather is None else _taken(source).astype(np.float32)
         values = values.reshape(-1) if factor == 1.0 else values.reshape(-1) * np.float32(factor)
-        total = values if total is None else op.function(total, values)
+        total = values if total is None else total + values
     if dst.gather is not None:
         from neuron_tools.nki.values import cast
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.nki import isa
+from neuron_tools.nki.isa.dma import transposed_order
 from neuron_tools.nki.isa.enums import dge_mode as dge_modes, oob_mode as bounds
 from neuron_tools.nki.language.results import result
 from neuron_tools.nki.older.results import in_place, result_type, returned, tile_written
@@ -76,8 +77,7 @@ def dma_transpose(
     dge_mode: dge_modes = dge_modes.unknown,
 ) -> NkiTensor:
     """src with its first and last dimensions swapped, by DMA."""
-    orders = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
-    order = tuple(axes) if axes is not None else orders[src.ndim]
+    order = transposed_order(axes, src)
     shape = tuple(src.shape[axis] for axis in order)
     return result(
         shape,

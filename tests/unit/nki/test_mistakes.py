@@ -422,6 +422,11 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         lambda x: nisa.dma_compute(tile(128, 64), x),
     ),
     "a DMA product": ("dma_compute adds", lambda x: nisa.dma_compute(tile(128, 64), [x, x], nl.multiply)),
+    "a DMA maximum": ("dma_compute adds", lambda x: nisa.dma_compute(tile(128, 64), [x, x], nl.maximum)),
+    "a DMA sum of too many": (
+        "1 to 16 sources, got 17",
+        lambda x: nisa.dma_compute(tile(128, 64), [x] * 17, nl.add),
+    ),
     "a DMA sum with a scale too few": (
         "a scale for each source, got 1 for 2",
         lambda x: nisa.dma_compute(tile(128, 64), [x, x], nl.add, [1.0]),
