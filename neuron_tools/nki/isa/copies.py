@@ -12,6 +12,7 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
     open_engines,
     refuse,
+    require_predicate,
     require_same_size,
     shaped,
 )
@@ -68,9 +69,8 @@ def converted(src: NkiTensor, dst: NkiTensor) -> Array:
 
 def _check_predicated(call: Call) -> None:
     """Refuse a predicate of floats, and a source that is neither one element nor a whole tile."""
-    predicate, src = call.form("predicate"), call.forms["src"]
-    if predicate.dtype.is_float:
-        raise refuse(f"{call.record.name} takes an integer predicate, got {predicate.dtype}")
+    src = call.forms["src"]
+    require_predicate(call.record.name, call.form("predicate"))
     if src is not None and src.dtype is not call.form("dst").dtype and not call.trace.older_dialect:
         raise refuse(
             f"{call.record.name} copies elements as they are, but src is {src.dtype} and dst "
@@ -117,16 +117,15 @@ def _constant(value: Any) -> float | None:
 
 
 def _check_constant(call: Call) -> None:
-    """Refuse a number whose bits the integers of a tile do not have; NumPy would keep its last ones."""
+    """Refuse a number that no bits of the tile's integers stand for; NumPy would keep its lowest ones."""
     dtype, value = call.form("dst").dtype, call.given["constant"]
     if value is None or not dtype.is_integer:
         return
-    bits = 8 * dtype.itemsize
-    highest = 2 ** (bits - 1) if str(dtype).startswith("int") else 2**bits
-    if value != np.floor(value) or not -(2 ** (bits - 1)) <= value < highest:
+    held, signed = np.iinfo(dtype.dtype), np.iinfo(f"int{8 * dtype.itemsize}")
+    if value != np.floor(value) or not signed.min <= value <= held.max:
         raise refuse(
-            f"memset of {value:g} into {dtype}, which holds whole numbers below {highest}; give such a "
-            "number, or a tile of another type"
+            f"memset of {value:g} into {dtype}, which holds whole numbers from {held.min} to "
+            f"{held.max}; give such a number, or a tile of another type"
         )
 
 

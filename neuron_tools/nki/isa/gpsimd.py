@@ -14,7 +14,7 @@ from neuron_tools.arrays import Array
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.issue import (
     refuse,
-    require_operators,
+    require_comparisons,
     require_types,
 )
 from neuron_tools.nki.isa.prologue import instruction
@@ -91,7 +91,7 @@ def iota(
 
 def _check_selection(call: Call) -> None:
     _check_pattern(call)
-    require_operators("affine_select", "comparison", cmp_op=call.given["cmp_op"])
+    require_comparisons("affine_select", cmp_op=call.given["cmp_op"])
 
 
 @instruction(Instruction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -153,25 +154,54 @@ def require_column(name: str, operand: str, form: ViewForm | None, partitions: i
         )
 
 
-def require_operators(name: str, kind: str, **given: Any) -> None:
-    """Refuse operators that an argument cannot take.
+def require_comparisons(name: str, **given: Any) -> None:
+    """Refuse operators that compare nothing.
 
     Args:
         name: The instruction.
-        kind: "comparison", or "function of two numbers".
         given: The operators by argument; None where there is none.
 
     Raises:
         NkiValidationError: Names the argument.
     """
-    for argument, spelled in given.items():
-        if spelled is None:
-            continue
-        op = find_operator(spelled)
-        fits = op.comparison if kind == "comparison" else op.arity == 2 and not op.bitwise
-        if not fits:
-            remedy = "nl.greater_equal or another" if kind == "comparison" else "nl.add or another"
-            raise refuse(f"{name}: {argument} must be a {kind}, got {op.name}; give {remedy}")
+    for argument, op in _operators(given):
+        if not op.comparison:
+            raise refuse(
+                f"{name}: {argument} must be a comparison, got {op.name}; use nl.greater_equal or another"
+            )
+
+
+def require_arithmetic(name: str, **given: Any) -> None:
+    """Refuse operators that do not compute with two numbers.
+
+    Args:
+        name: The instruction.
+        given: The operators by argument; None where there is none.
+
+    Raises:
+        NkiValidationError: Names the argument.
+    """
+    for argument, op in _operators(given):
+        if op.arity != 2 or op.bitwise:
+            raise refuse(
+                f"{name}: {argument} must be a function of two numbers, got {op.name}; use nl.add or another"
+            )
+
+
+def _operators(given: Mapping[str, Any]) -> list[tuple[str, Operator]]:
+    return [(argument, find_operator(op)) for argument, op in given.items() if op is not None]
+
+
+def require_predicate(name: str, predicate: ViewForm) -> None:
+    """Refuse a predicate of floats.
+
+    Raises:
+        NkiValidationError: Shows the type.
+    """
+    if predicate.dtype.is_float:
+        raise refuse(
+            f"{name} takes an integer predicate, got {predicate.dtype}; compare into a tile of nl.uint8"
+        )
 
 
 def require_types(name: str, types: tuple[str, ...], **forms: ViewForm | None) -> None:

@@ -177,7 +177,7 @@ def _check_matmul(call: Call, columns: int, elements: int) -> None:
 
 
 def _check_tiling(call: Call, columns: int) -> None:
-    """Refuse parts of the array that are none ("Tiling mode" of nki.isa.nc_matmul)."""
+    """Refuse parts into which the array cannot be divided ("Tiling mode" of nki.isa.nc_matmul)."""
     size, position = tuple(call.given["tile_size"] or ()), tuple(call.given["tile_position"] or ())
     if not size and not position:
         return

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
-from neuron_tools.nki.isa.issue import refuse, require_operators, require_types, shaped
+from neuron_tools.nki.isa.issue import require_comparisons, require_predicate, require_types, shaped
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar
@@ -20,17 +20,12 @@ from neuron_tools.records.program import Engine, Opcode
 
 def _check_range(call: Call) -> None:
     """Refuse operators that compare nothing, and bounds that are not fp32."""
-    require_operators("range_select", "comparison", **call.given)
+    require_comparisons("range_select", **call.given)
     require_types("range_select", ("float32",), bound0=call.forms["bound0"], bound1=call.forms["bound1"])
 
 
 def _check_predicate(call: Call) -> None:
-    """Refuse a predicate of floats."""
-    if call.form("predicate").dtype.is_float:
-        raise refuse(
-            f"select_reduce takes an integer predicate, got {call.form('predicate').dtype}; compare into a "
-            "tile of uint8"
-        )
+    require_predicate("select_reduce", call.form("predicate"))
 
 
 @instruction(Instruction(

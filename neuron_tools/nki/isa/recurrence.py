@@ -8,11 +8,10 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
-from neuron_tools.nki.isa.issue import require_operators
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.scan import scan
-from neuron_tools.nki.isa.table import Call, Instruction, Operand
-from neuron_tools.nki.isa.tensor_scalar import Scalar, apply
+from neuron_tools.nki.isa.table import Instruction, Operand
+from neuron_tools.nki.isa.tensor_scalar import Scalar, apply, check_arithmetic
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import active
@@ -80,17 +79,12 @@ def _cumulate(
     write(dst, result)
 
 
-def _check_scanned(call: Call) -> None:
-    """Refuse operators that are not of two numbers."""
-    require_operators("tensor_tensor_scan", "function of two numbers", **call.given)
-
-
 @instruction(Instruction(
     "tensor_tensor_scan", Opcode.TENSOR_TENSOR_SCAN, (Engine.VECTOR,),
     (Operand("dst", written=True), Operand("data0"), Operand("data1"),
      Operand("initial", optional=True, streamed=False, column="dst")),
     same_size=(("data0", "data1"), ("dst", "data0")), apart=("data0", "data1"), key=("op0", "op1"),
-    rule=_check_scanned,
+    rule=check_arithmetic,
 ))  # fmt: skip
 def tensor_tensor_scan(
     dst: NkiTensor,

@@ -11,7 +11,7 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
     open_engines,
     refuse,
-    require_operators,
+    require_arithmetic,
     shaped,
 )
 from neuron_tools.nki.isa.prologue import instruction
@@ -51,7 +51,7 @@ def _check_operators(call: Call) -> None:
 
 
 def _check_scalar(call: Call) -> None:
-    """Refuse bit patterns elsewhere than on the Vector engine, and operators that `tensor_scalar` has not."""
+    """Refuse bit patterns except on the Vector engine, and operators that `tensor_scalar` does not have."""
     _check_operators(call)
     engine = call.given["engine"].chosen
     if find_operator(call.given["op0"]).bitwise and engine not in (None, Engine.VECTOR):
@@ -166,11 +166,9 @@ def _bitwise_scalar(values: Array, first: tuple[Any, Any, bool], second: tuple[A
     return values
 
 
-def _check_arithmetic(call: Call) -> None:
-    """Refuse operators that are not of two numbers."""
-    require_operators(
-        call.record.name, "function of two numbers", op0=call.given["op0"], op1=call.given["op1"]
-    )
+def check_arithmetic(call: Call) -> None:
+    """The rule of an instruction whose key is operators that compute with two numbers."""
+    require_arithmetic(call.record.name, **call.given)
 
 
 @instruction(Instruction(
@@ -179,7 +177,7 @@ def _check_arithmetic(call: Call) -> None:
      Operand("operand1", aligned=True),
      Operand("operand0", optional=True, streamed=False, column="data")),
     same_size=(("data", "operand1"), ("dst", "data")), apart=("data", "operand1"), key=("op0", "op1"),
-    rule=_check_arithmetic,
+    rule=check_arithmetic,
 ))  # fmt: skip
 def scalar_tensor_tensor(
     dst: NkiTensor,

@@ -365,8 +365,12 @@ MISTAKES: dict[str, tuple[str, Body]] = {
     ),
     "dividing a scalar of the device": (r"knows \+, - and \* only", lambda x: nisa.NkiScalar(8) / 2),
     "filling bytes with 300": (
-        "memset of 300 into uint8, which holds whole numbers below 256",
+        "memset of 300 into uint8, which holds whole numbers from 0 to 255",
         lambda x: nisa.memset(tile(8, 8, dtype=nl.uint8), 300),
+    ),
+    "filling signed bytes with -300": (
+        "memset of -300 into int8, which holds whole numbers from -128 to 127",
+        lambda x: nisa.memset(tile(8, 8, dtype=nl.int8), -300),
     ),
     "filling integers with a half": ("memset of 0.5 into int32", lambda x: nisa.memset(integers(8, 8), 0.5)),
     "filling integers with not-a-number": (
@@ -441,6 +445,10 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         lambda x: nisa.range_select(
             tile(8, 8), tile(8, 8), nl.greater_equal, nl.less, integers(8, 1), integers(8, 1)
         ),
+    ),
+    "copying by floats": (
+        "takes an integer predicate, got float32; compare",
+        lambda x: nisa.tensor_copy_predicated(tile(8, 8), tile(8, 8), tile(8, 8)),
     ),
     "selecting by floats": (
         "takes an integer predicate, got float32",
