@@ -22,11 +22,11 @@ class NkiValidationError(NkiError):
 
 
 class WrongTypeError(NkiValidationError, TypeError):
-    """A function of the language gets arguments that it does not have, or of a type that it cannot take."""
+    """A function of the language is called with arguments that it does not have, or of a wrong type."""
 
 
 class WrongValueError(NkiValidationError, ValueError):
-    """A function of the language gets a value that it cannot take."""
+    """A function of the language is called with a value that it cannot take."""
 
 
 class OutOfBoundsError(NkiValidationError, IndexError):

@@ -24,7 +24,7 @@ Rectangle = tuple[tuple[int, int], ...]
 
 
 class MaskTruthWarning(UserWarning):
-    """Python asks a mask of the older dialect for one truth."""
+    """Python asks whether a mask of the older dialect is true."""
 
 
 def _elementwise(compute: Callable[[Any, Any], Any]) -> Callable[[Index, Any], Index]:
@@ -277,14 +277,14 @@ class Mask:
     array: Bools | None = None
 
     def __bool__(self) -> bool:
-        """True: so Python's `and` of two masks is the second one, which AWS's own examples write.
+        """True, so that `a and b` is b: AWS's own examples join masks with Python's `and`.
 
         Warns:
-            MaskTruthWarning: What that leaves out.
+            MaskTruthWarning: Always; it says what that leaves out.
         """
         warnings.warn(
-            f"{where()}: Python's and, or, not and if take a mask for true, whatever its elements: of `a and "
-            "b` only b is left; join masks with & and |, turn one with ~, each in parentheses",
+            f"{where()}: to Python's and, or, not and if a mask is always true: of `a and b` only b is left; "
+            "join masks with & and |, negate one with ~, each in parentheses",
             MaskTruthWarning,
             stacklevel=2,
         )

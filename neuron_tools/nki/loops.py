@@ -158,7 +158,7 @@ def loop_variable(code: CodeType, position: int) -> str:
 
 
 class EmptyLoopWarning(UserWarning):
-    """A loop ends before it starts, and so runs no iteration."""
+    """A loop's end lies before its start, so it runs no iteration."""
 
 
 def _declared(bounds: tuple[Any, ...], named: Mapping[str, Any], *, traced_once: bool = False) -> LoopRange:
@@ -168,20 +168,21 @@ def _declared(bounds: tuple[Any, ...], named: Mapping[str, Any], *, traced_once:
         NkiValidationError: The step is 0, or there is no bound.
 
     Warns:
-        EmptyLoopWarning: It counts away from its end, as up to a number of tiles below 0.
+        EmptyLoopWarning: It counts away from its end, as in a loop over a negative number of tiles.
     """
     values = dict(zip(_BOUNDS, bounds)) | {name: named[name] for name in _BOUNDS if name in named}
     start, stop, step = values.get("start", 0), values.get("stop"), values.get("step", 1)
     start, stop = (0, start) if stop is None else (start, stop)
     if step == 0 or not values or len(bounds) > len(_BOUNDS):
+        given = ", ".join([*map(str, bounds), *(f"{name}={value}" for name, value in named.items())])
         raise NkiValidationError(
-            f"a loop takes (stop) or (start, stop[, step]) with a step that is not 0, got {bounds}",
+            f"a loop takes (stop) or (start, stop[, step]) with a step other than 0, got ({given})",
             tracing.where(),
         )
     if type(start) is type(stop) is type(step) is int and (stop - start) * step < 0:
         warnings.warn(
             f"{tracing.where()}: the loop from {start} to {stop} in steps of {step} runs no iteration; count "
-            "the other way, or say max(count, 0) where that is meant",
+            "the other way, or write max(count, 0) if no iteration is intended",
             EmptyLoopWarning,
             stacklevel=3,
         )

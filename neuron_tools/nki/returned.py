@@ -51,14 +51,14 @@ def check_written(function: Callable[..., Any], returned: Sequence[NkiTensor]) -
 
 
 def check_kind(function: Callable[..., Any], value: Any) -> None:
-    """Refuse what is no tensor, of what a kernel returns outside of records of its own.
+    """Refuse a result that is not a tensor; what stands in a record of the kernel's own is left to it.
 
     Args:
         function: The kernel's function.
         value: What it returned, or an element of that.
 
     Raises:
-        NkiValidationError: It is a number, a name, an array or another thing that the device cannot return.
+        NkiValidationError: It is a number, a string, an array or something else that no device returns.
     """
     if value is None or (is_dataclass(value) and not isinstance(value, type)):
         return

@@ -46,7 +46,7 @@ class NkiScalar(VirtualRegister):
         return super().read()
 
     def __index__(self) -> int:
-        self.read()  # a comparison says that nothing can use it
+        self.read()  # the result of a comparison has an error of its own
         raise _unknown("compute with it (as a shape, a bound of range, an int)")
 
     __int__ = __index__

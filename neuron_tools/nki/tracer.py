@@ -308,7 +308,8 @@ class Tracer(CallSites):
             partition_axis: The dimension that lies along the partitions.
             name: Its name in messages and the profile.
             kind: "input", "constant" or "scratch".
-            is_placed: Whether the kernel gives it an address; no check of a plain call tells its line then.
+            is_placed: Whether the kernel gives it an address; a plain call, whose checks never show the line
+                of such a tensor, does not look it up.
 
         Raises:
             NkiValidationError: More partitions than there are, or a PSUM tile larger than PSUM.

@@ -338,7 +338,10 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         lambda x: untyped_nl.load(many_rows()),
     ),
     "a loop without bounds": (r"a loop takes \(stop\)", lambda x: nl.affine_range()),
-    "a loop that stands still": ("a step that is not 0", lambda x: nl.affine_range(0, 8, 0)),
+    "a loop that stands still": (
+        r"a step other than 0, got \(0, 8, step=0\)",
+        lambda x: nl.affine_range(0, 8, step=0),
+    ),
     "a loop's body without its argument": (
         "calls its body with one argument",
         lambda x: untyped_nl.fori_loop(0, 4, lambda: None),
