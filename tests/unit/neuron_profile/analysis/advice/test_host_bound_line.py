@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST, _untold_ns
+from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST, _line, _untold_ns
 from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_tools import open_profile
 
@@ -43,6 +43,26 @@ def test_another_threads_calls_end_a_pause(make_profile):
 
 def activity(kind: str, idle_ns: int) -> HostActivity:
     return HostActivity(kind, "", "train.py", 7, "main", "", "", idle_ns)
+
+
+CALLS = [{"file": "model.py", "line": 30, "host_ns": 400, "calls": 9}]
+
+
+@pytest.mark.parametrize(
+    ("calls", "seen", "line"),
+    [
+        (CALLS, [activity("python", 60), activity("copy", 40)], 7),
+        (CALLS, [activity("python", 60), activity("copy", 39)], 30),
+        (CALLS, [], 30),
+        ([], [activity("copy", 1)], 7),
+        ([], [], 0),
+    ],
+)
+def test_samples_name_the_line_where_they_saw_a_tenth_of_the_idle_time(calls, seen, line):
+    place, shown = _line(calls, seen, idle_ns=1000)
+    assert place.line == line
+    evidence = {7: {"kind", "line_idle_ns"}, 30: {"line_host_ns", "line_calls"}, 0: set()}
+    assert set(shown) == evidence[line]
 
 
 @pytest.mark.parametrize(
