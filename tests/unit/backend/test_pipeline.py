@@ -266,6 +266,36 @@ def test_more_sums_than_psum_holds_are_copied_out_as_soon_as_they_are_made(optio
     check(lower(trace, "kernel", options=options).program, CORE)
 
 
+@pytest.mark.parametrize("options", [Options(), WRITTEN], ids=["compiled", "written"])
+def test_scores_of_more_rows_than_psum_holds_are_used_up_row_by_row(options):
+    rows, columns = 4, 4
+
+    def body(a):
+        result = nl.ndarray((rows * columns, 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = tile((128, 512))
+        nisa.dma_copy(held, a)
+        scores = [[nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum) for _ in range(columns)]
+                  for _ in range(rows)]  # fmt: skip
+        for row, column in np.ndindex(rows, columns):
+            nisa.nc_matmul(scores[row][column], held[:, row * 128 : (row + 1) * 128], held)
+        largest = [tile((128, 1)) for _ in range(rows)]
+        for row in range(rows):
+            each = tile((128, columns))
+            for column in range(columns):
+                nisa.tensor_reduce(each[:, column : column + 1], nl.maximum, scores[row][column], axis=1)
+            nisa.tensor_reduce(largest[row], nl.maximum, each, axis=1)
+        for row, column in np.ndindex(rows, columns):
+            less = tile((128, 512))
+            nisa.tensor_scalar(less, scores[row][column], nl.subtract, largest[row])
+            nisa.dma_copy(result[row * columns + column], less)
+        return result
+
+    trace = traced(body, floats(128, 512))
+    compiled, places = run_passes(make_body(trace), options)
+    assert values_of(compiled, places) == values_of(make_body(trace), None)
+    check(lower(trace, "kernel", options=options).program, CORE)
+
+
 def test_the_same_kernel_gives_the_same_program():
     moves = [("matmul", 0, 1, 2), ("exp", 3, 0, 1), ("add", 4, 3, 0), ("scale", 5, 4, 0), ("copy", 1, 5, 0)]
     first, second = (

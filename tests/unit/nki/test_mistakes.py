@@ -910,6 +910,27 @@ def test_sums_that_are_copied_out_after_all_are_made_fit_in_psum() -> None:
     assert (jit(kernel)(np.eye(128, dtype=np.float32)) == 2).all()
 
 
+def test_sums_that_are_used_up_once_their_maximum_is_known_fit_in_psum() -> None:
+    def kernel(x: Any) -> Any:
+        result = nl.ndarray((12, 128, 512), x.dtype, nl.shared_hbm)
+        held = tile(128, 128, filled=False)
+        nisa.dma_copy(held, x)
+        ones = tile(128, 512)
+        sums = [psum(128, 512) for _ in range(12)]
+        for each in sums:
+            matmul(each, held, ones)
+        largest = [tile(128, 1, filled=False) for _ in sums]
+        for most, each in zip(largest, sums):
+            nisa.tensor_reduce(most, nl.maximum, each, axis=1)
+        for number, each in enumerate(sums):
+            less = tile(128, 512, filled=False)
+            nisa.tensor_scalar(less, each, nl.subtract, largest[number])
+            nisa.dma_copy(result[number], less)
+        return result
+
+    assert (jit(kernel)(np.eye(128, dtype=np.float32)) == 0).all()
+
+
 def test_values_alone_take_a_tile_beyond_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     def kernel(x: Any) -> Any:
         result = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
