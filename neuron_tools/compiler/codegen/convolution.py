@@ -2,7 +2,9 @@
 
 The kernel is stationary (input channels on partitions, output channels as columns), the image moves past
 it: for every tap the same SBUF tile is read through a shifted, strided access pattern, so nothing is
-copied. Convolutions of very few input channels put several taps on the partitions instead.
+copied. Convolutions of very few input channels put several taps on the partitions instead. Between the pixels
+of a dilated image (transposed convolutions) lie zeros, which are neither stored nor multiplied: a tap adds to
+those results alone under which it meets a pixel.
 """
 
 from __future__ import annotations
@@ -186,11 +188,16 @@ class Convolution(Matmul):
         window = self._window
         if window.packs_taps:  # each partition holds one tap's shifted pixels
             return max(1, columns * window.stride)
+        spread = window.dilations[0] if window.dilations else 1
         rows = -(-columns // window.output_row)
         images = -(-columns // window.output_pixels)
-        overlap = max(0, window.tap_rows - window.stride) * images
-        pixels = (rows * window.stride + overlap) * window.input_row
+        overlap = max(0, -(-window.tap_rows // spread) - window.stride) * images
+        pixels = (-(-rows * window.stride // spread) + overlap) * window.input_row
         return max(1, min(pixels, images * window.input_pixels))
+
+    def _met_columns(self, tile: int) -> Ints:
+        """One in so many as pixels are not zero; where there are fewer taps than that, zeros too."""
+        return -(-self._columns(tile) // min(self._window.dilation, self._depth_tiles))
 
     def _together(self, free: Ints, tiles: int) -> int:
         """Taps of a kernel that have no partitions of their own are loaded with the outputs."""

@@ -371,6 +371,10 @@ class Matmul(OperandBlocks):
         first = (self._column_block * self._blocking.column_tiles + tile) * self._moving
         return np.clip(self._sizes.columns - first, 0, self._moving)
 
+    def _met_columns(self, tile: int) -> Ints:
+        """(iterations,) columns of a moving tile that one tile of the contraction adds to."""
+        return self._columns(tile)
+
     # Products
 
     def _multiply(self, row_tile: int, left: Sequence[Slot], right: Sequence[Slot]) -> list[Slot]:
@@ -388,7 +392,7 @@ class Matmul(OperandBlocks):
             loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(left[tile],), partitions=depth, columns=rows,
                       active=live)  # fmt: skip
             for moving, psum in enumerate(sums):
-                columns = self._columns(moving)
+                columns = self._met_columns(moving)
                 loop.step(
                     Engine.TENSOR,
                     Opcode.MATMUL,

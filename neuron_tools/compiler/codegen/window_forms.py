@@ -84,6 +84,7 @@ def by_rows(window: Window) -> Window:
     return replace(
         window, inputs=window.inputs * window.tap_rows, taps=window.taps // window.tap_rows, tap_rows=1,
         input_pixels=window.output_pixels // window.output_row * window.input_row, stride=1, packs_taps=False,
+        dilations=window.dilations[-1:],
     )  # fmt: skip
 
 

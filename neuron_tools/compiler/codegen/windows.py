@@ -28,7 +28,7 @@ class Window:
         stride: Of the outermost spatial axis.
         channels_last: The image's channels lie together in memory.
         packs_taps: Taps share the partitions with channels.
-        dilation: Of the image (transposed convolutions): one in so many pixels is not zero.
+        dilations: Of the image along each axis (transposed convolutions): one in so many pixels is not zero.
     """
 
     images: int
@@ -44,7 +44,12 @@ class Window:
     stride: int
     channels_last: bool
     packs_taps: bool = False
-    dilation: int = 1
+    dilations: tuple[int, ...] = ()
+
+    @property
+    def dilation(self) -> int:
+        """One in so many pixels of the image is not zero."""
+        return math.prod(self.dilations)
 
     @property
     def column_elements(self) -> int:
@@ -82,7 +87,7 @@ def describe_window(
         input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
         packs_taps=taps > MANY_TAPS or (inputs < FEW_CHANNELS and taps > 1),
-        dilation=math.prod(tuple(attributes.get("lhs_dilation", ()))),
+        dilations=tuple(map(int, attributes.get("lhs_dilation", ()))),
     )  # fmt: skip
 
 

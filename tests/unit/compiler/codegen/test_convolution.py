@@ -1,15 +1,17 @@
-"""Convolutions: what stays in SBUF between them."""
+"""Convolutions: what they multiply, and what stays in SBUF between them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
-from neuron_tools.records.program import Memory, Program, TensorKind
+from neuron_tools.records.program import Memory, Opcode, Program, TensorKind
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, function, module, tensor, tile_races
+from tests.unit.compiler.operators import lowered
 
 CHANNELS, SIDE = 256, 28
 
@@ -108,3 +110,21 @@ def test_an_image_made_of_tokens_is_turned_and_not_loaded_pixel_by_pixel(dtype):
     loads = program.dmas[program.dmas["source_memory"] == Memory.HBM]
     assert loads["descriptor_bytes"].min() >= 256
     assert simulate(program, CORE).duration_ps < 3 * simulate(plain, CORE).duration_ps
+
+
+@pytest.mark.parametrize(("kernel", "pad", "stride"), [(3, 1, 2), (4, 1, 2), (2, 0, 2), (6, 1, 3)])
+def test_the_gradient_of_a_strided_convolutions_image_multiplies_no_zeros(kernel, pad, stride):
+    image = torch.empty(8, 128, 36, 36, dtype=torch.bfloat16, device="meta")
+    weight = torch.empty(128, 128, kernel, kernel, dtype=torch.bfloat16, device="meta")
+    options = ([stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1)
+    result = torch.ops.aten.convolution(image, weight, None, *options)
+    backward = torch.ops.aten.convolution_backward.default
+    there = lowered(torch.ops.aten.convolution.default, image, weight, None, *options)
+    back = lowered(backward, result, image, weight, None, *options, [True, False, False])
+    forward, gradient = (multiplied_columns(compile_module(each, CORE)) for each in (there, back))
+    assert 0.95 < gradient / forward < 1.25
+
+
+def multiplied_columns(program: Program) -> int:
+    """Columns that pass the Tensor engine."""
+    return int(program.instructions["elements"][program.instructions["opcode"] == Opcode.MATMUL].sum())
