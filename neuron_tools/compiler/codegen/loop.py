@@ -183,10 +183,10 @@ def _few_long_rows(group: Group, space: Space) -> Space:
 
 
 def _result_dtype(context: Context, group: Group) -> DType:
-    """The widest type among a group's results, which its other tiles take on."""
-    results = [chip_dtype(context.type_of(value).dtype) for value in group.outputs]
-    if not context.options.narrow_intermediates:
-        results = [chip_dtype(context.type_of(value).dtype) for value in group.shapes]
+    """The widest type among a group's results, of whole tiles if it makes any: other tiles take it on."""
+    values = group.outputs if context.options.narrow_intermediates else list(group.shapes)
+    whole = [value for value in values if group.shapes[value] is Shape.FULL]
+    results = [chip_dtype(context.type_of(value).dtype) for value in whole or values]
     return max(results, key=lambda dtype: dtype.byte_count, default=DType.F32)
 
 
