@@ -56,7 +56,7 @@ def _stores(body: Body) -> npt.NDArray[np.bool_]:
     """Whether each call is a transfer from SBUF to HBM. Shape (calls,)."""
     ways = [kind.transfer and (kind.transfer.source_memory, kind.transfer.destination_memory)
             for kind in body.kinds]  # fmt: skip
-    return body.kind_column([way == (Memory.SBUF, Memory.HBM) for way in ways]) != 0
+    return np.asarray(body.kind_column([way == (Memory.SBUF, Memory.HBM) for way in ways]) != 0)
 
 
 def _memories(body: Body) -> tuple[Ints, Ints]:

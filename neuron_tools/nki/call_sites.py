@@ -1,12 +1,15 @@
-"""The places in a kernel that calls come from, interned by the stack of bytecode positions."""
+"""The places in a kernel that calls come from, interned by the stack of bytecode positions.
+
+Which lines these are is found out for a message or a profile alone: a call that is right needs none.
+"""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from bisect import bisect_right
 from types import CodeType, FrameType
 
-from neuron_tools.frozen import frozen
 from neuron_tools.records.program import Frame
 
 INTERNAL_MODULES: set[int] = set()
@@ -16,28 +19,26 @@ _SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 """Of functions whose frames are called several times, each time perhaps from elsewhere."""
 
 
-@frozen
-class Site:
-    """A place in the kernel: its frames, innermost first."""
-
-    frames: tuple[Frame, ...]
-
-
 class _Context:
     """A function as it was called from one place.
 
     Attributes:
         code: Its code, kept so that no other takes its id.
         is_kernels: Whether it is the kernel's, not this package's.
+        caller: The function that called it; None for the kernel's own caller.
+        called_at: Where in the caller's bytecode, if the caller is the kernel's.
         sites: Numbers of the call sites in it by the position in its bytecode.
         callees: What it calls, by the position in its bytecode and the id of the code.
     """
 
-    __slots__ = ("callees", "code", "is_kernels", "sites")
+    __slots__ = ("called_at", "callees", "caller", "code", "is_kernels", "sites")
 
-    def __init__(self, code: CodeType | None, is_kernels: bool) -> None:
+    def __init__(
+        self, code: CodeType | None, is_kernels: bool, caller: _Context | None = None, called_at: int = 0
+    ) -> None:
         self.code = code
         self.is_kernels = is_kernels
+        self.caller, self.called_at = caller, called_at
         self.sites: dict[int, int] = {}
         self.callees: dict[tuple[int, int], _Context] = {}
 
@@ -49,7 +50,6 @@ class CallSites:
     and its callers, so that a call in the same frame as the one before it looks up one integer.
 
     Attributes:
-        site_list: The call sites by number.
         site_override: The site every call is said to come from; -1: its own.
         stop_code: The code that called the kernel: frames from there on are not the kernel's.
         frame: The kernel's frame that was looked up last.
@@ -57,12 +57,13 @@ class CallSites:
     """
 
     def __init__(self) -> None:
-        self.site_list: list[Site] = []
         self.site_override = -1
         self.stop_code: CodeType | None = None
         self.frame: FrameType | None = None
         self.sites: dict[int, int] = {}
-        self._start = _Context(None, is_kernels=False)
+        self._start = self._context = _Context(None, is_kernels=False)
+        self._places: list[tuple[_Context, int]] = []  # by number: function and position in its bytecode
+        self._lines: dict[int, tuple[list[int], list[int]]] = {}
         self._frames: list[FrameType] = []  # under way, the innermost last; some have ended
         self._contexts: list[_Context] = []
         if not INTERNAL_MODULES:
@@ -85,18 +86,15 @@ class CallSites:
         Args:
             frame: Of a function of the kernel, under way.
         """
-        if frame is self.frame:
-            sites = self.sites
-        else:
-            context = self._enter(frame)
-            if context is None or not context.is_kernels:
-                outer = frame.f_back
-                return -1 if context is None or outer is None else self.site_in(outer)
-            sites = context.sites
+        context = self._context if frame is self.frame else self._enter(frame)
+        if context is None or not context.is_kernels:
+            outer = frame.f_back
+            return -1 if context is None or outer is None else self.site_in(outer)
         position = frame.f_lasti
-        found = sites.get(position)
+        found = context.sites.get(position)
         if found is None:
-            found = sites[position] = self._new_site(frame)
+            found = context.sites[position] = len(self._places)
+            self._places.append((context, position))
         return found
 
     def leave(self) -> None:
@@ -131,7 +129,7 @@ class CallSites:
             frames.append(frame)
             contexts.append(context)
         if context.is_kernels:
-            self.frame, self.sites = frame, context.sites
+            self.frame, self.sites, self._context = frame, context.sites, context
         return context
 
     def _called(self, frame: FrameType, outer: FrameType | None) -> _Context | None:
@@ -148,32 +146,48 @@ class CallSites:
     def _callee(self, around: _Context, outer: FrameType | None, frame: FrameType) -> _Context:
         """What stands for a function that another one calls from where it stands."""
         code = frame.f_code
-        key = (outer.f_lasti if outer is not None and around.is_kernels else 0, id(code))
+        called_at = outer.f_lasti if outer is not None and around.is_kernels else 0
+        key = (called_at, id(code))
         known = around.callees.get(key)
         if known is None:
             if is_internal(frame):
                 INTERNAL_MODULES.add(id(frame.f_globals))
-            known = around.callees[key] = _Context(code, id(frame.f_globals) not in INTERNAL_MODULES)
+            is_kernels = id(frame.f_globals) not in INTERNAL_MODULES
+            known = around.callees[key] = _Context(code, is_kernels, around, called_at)
         return known
 
-    def _new_site(self, inner: FrameType) -> int:
+    @property
+    def stacks(self) -> tuple[tuple[Frame, ...], ...]:
+        """The kernel's frames of each call site, innermost first."""
+        return tuple(map(self.frames_of, range(len(self._places))))
+
+    def frames_of(self, site: int) -> tuple[Frame, ...]:
+        """The kernel's frames of one call site, innermost first."""
         frames: list[Frame] = []
-        frame: FrameType | None = inner
-        while frame is not None and frame.f_code is not self.stop_code:
-            if id(frame.f_globals) not in INTERNAL_MODULES:
-                code = frame.f_code
+        context, position = self._places[site]
+        while (code := context.code) is not None and context.caller is not None:
+            if context.is_kernels:
                 name = getattr(code, "co_qualname", code.co_name)
-                frames.append(Frame(code.co_filename, frame.f_lineno or 0, name))
-            frame = frame.f_back
-        number = len(self.site_list)
-        self.site_list.append(Site(tuple(frames)))
-        return number
+                frames.append(Frame(code.co_filename, self._line(code, position), name))
+            position, context = context.called_at, context.caller
+        return tuple(frames)
+
+    def _line(self, code: CodeType, position: int) -> int:
+        """Line of a position in a function's bytecode; 0 where it has none."""
+        table = self._lines.get(id(code))
+        if table is None:
+            spans = list(code.co_lines())
+            table = [start for start, _, _ in spans], [line or 0 for _, _, line in spans]
+            self._lines[id(code)] = table
+        starts, lines = table
+        return lines[bisect_right(starts, position) - 1]
 
     def describe_site(self, site: int) -> str:
         """A call site as "file:line in function"."""
-        if not 0 <= site < len(self.site_list) or not self.site_list[site].frames:
+        frames = self.frames_of(site) if 0 <= site < len(self._places) else ()
+        if not frames:
             return ""
-        first, *callers = self.site_list[site].frames
+        first, *callers = frames
         chain = ", ".join(f"{frame.file}:{frame.line} in {frame.function}" for frame in callers)
         here = f"{first.file}:{first.line} in {first.function}"
         return f"{here} (called from {chain})" if chain else here

@@ -13,6 +13,8 @@ the user is warned; it spills nothing in a kernel that places tiles itself, whic
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +59,9 @@ def check_capacity(trace: Tracer) -> None:
         SpillWarning: SBUF overflows and the compiler spills.
     """
     over = _overfull_regions(trace) if trace.row_count else []
+    if over:
+        lives = _lives(trace)
+        over = [(region, most) for region, most in over if _peak_bytes(trace, region, lives) > most]
     if not over:
         return
     from neuron_tools.backend.early_copies import empty_early
@@ -83,6 +88,36 @@ def _overfull_regions(trace: Tracer) -> list[tuple[MemoryRegion, int]]:
         MemoryRegion.sbuf: core.sbuf_bytes_per_partition, MemoryRegion.psum: core.psum_bytes_per_partition,
     }  # fmt: skip
     return [(region, capacities[region]) for region, size in sizes.items() if size > capacities[region]]
+
+
+def _lives(trace: Tracer) -> dict[int, tuple[int, int]]:
+    """First and last row that touches each buffer, all its blocks together."""
+    rows, found = range(trace.row_count), dict[int, tuple[int, int]]()
+    last = dict(zip(trace.call_rows, rows))
+    first = dict(zip(reversed(trace.call_rows), reversed(rows)))
+    for call, number in trace.calls.items():
+        for region in call[2:]:
+            if region >= 0:
+                buffer = trace.regions[region][0]
+                low, high = found.get(buffer, (trace.row_count, -1))
+                found[buffer] = min(low, first[number]), max(high, last[number])
+    return found
+
+
+def _peak_bytes(trace: Tracer, region: MemoryRegion, lives: Mapping[int, tuple[int, int]]) -> float:
+    """Bytes of a partition that live at one time, at most: where they fit, nothing needs to be looked at."""
+    changes: list[tuple[int, float]] = []
+    for number, (first, last) in lives.items():
+        tile = trace.buffers[number]
+        if tile.region is region and tile.address is None:
+            size = tile.bytes_per_partition * _share(tile.partitions)
+            changes += (first, size), (last + 1, -size)
+    return max(accumulate(size for _, size in sorted(changes)), default=0.0)
+
+
+def _share(partitions: int) -> float:
+    """Part of the partitions that a tile takes, in whole quarters."""
+    return min(-(-partitions // _QUARTER) * _QUARTER, PARTITIONS) / PARTITIONS
 
 
 def _compiled_body(trace: Tracer) -> Body:

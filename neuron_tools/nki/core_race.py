@@ -7,8 +7,10 @@ does not matter where both write the same values, as many kernels do on purpose.
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -95,16 +97,11 @@ def _extreme(which: np.ufunc, values: Ints, group: Ints, groups: int) -> Ints:
 
 @frozen
 class _Transfers:
-    """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself.
-
-    Attributes:
-        written: The buffers that any of them writes.
-    """
+    """Accesses of one core's DMAs: the buffer of each, its place among the operands, and itself."""
 
     buffer: Ints
     operand: Ints
     access: _Accesses
-    written: frozenset[int]
 
     def accesses(self, buffer: int, operands: range) -> _Accesses:
         """Those of some operands to one buffer, in order."""
@@ -127,12 +124,13 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
     Warns:
         RaceWarning: Two cores write the same place.
     """
+    meeting = _meeting_buffers(traces, buffers)
+    if not meeting:
+        return
     tables = [trace.row_table() for trace in traces]
     transfers = [_transfers(trace, rows) for trace, rows in zip(traces, tables)]
-    for buffer in buffers:
+    for buffer in meeting:
         numbered = list(zip(transfers, buffer.numbers))
-        if not any(number in moved.written for moved, number in numbered):
-            continue
         writes = [moved.accesses(number, _WRITTEN) for moved, number in numbered]
         reads = [moved.accesses(number, _READ) for moved, number in numbered]
         _compare_writes(traces, tables, buffer.name, writes)
@@ -140,6 +138,72 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
             for writer, written in enumerate(writes):
                 if reader != writer and read.reaches(written):
                     _compare(traces, tables, buffer.name, (reader, writer), read, written, writes[reader])
+
+
+class _Span:
+    """The box around all that a core writes to a memory, or reads from it: lines, then bytes of each."""
+
+    __slots__ = ("bytes", "lines")
+
+    def __init__(self) -> None:
+        self.lines = self.bytes = (sys.maxsize, -1)
+
+    def add(self, first: int, last: int, low: int, high: int) -> None:
+        """Take in one more box."""
+        self.lines = min(self.lines[0], first), max(self.lines[1], last)
+        self.bytes = min(self.bytes[0], low), max(self.bytes[1], high)
+
+    def meets(self, other: _Span) -> bool:
+        """Whether both share a byte."""
+        lines = self.lines[0] < other.lines[1] and other.lines[0] < self.lines[1]
+        return lines and self.bytes[0] < other.bytes[1] and other.bytes[0] < self.bytes[1]
+
+
+_Spans = Mapping[tuple[int, int], tuple[_Span, _Span]]
+"""What a core writes and reads, by memory and the number of meetings before it."""
+
+
+def _meeting_buffers(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
+    """The memories of which a core writes a part near one that another accesses: few kernels have any."""
+    spans = [_spans(trace, {buffer.numbers[core] for buffer in buffers}) for core, trace in enumerate(traces)]
+    return [buffer for buffer in buffers if _meet(spans, buffer.numbers)]
+
+
+def _spans(trace: Tracer, numbers: Set[int]) -> _Spans:
+    """What a core's DMAs access of some buffers."""
+    accesses = _shared_accesses(trace, numbers)
+    meetings = trace.shared.get("meetings", ())
+    found: dict[tuple[int, int], tuple[_Span, _Span]] = {}
+    for epoch, (first, end) in enumerate(pairwise((0, *meetings, trace.row_count))):
+        for call in accesses.keys() & set(trace.call_rows[first:end]):
+            for buffer, is_read, box in accesses[call]:
+                spans = found.get((buffer, epoch))
+                if spans is None:
+                    spans = found[buffer, epoch] = _Span(), _Span()
+                spans[is_read].add(*box)
+    return found
+
+
+def _shared_accesses(trace: Tracer, numbers: Set[int]) -> dict[int, list[tuple[int, bool, list[int]]]]:
+    """Buffer, whether it is read, and box of what each call of a DMA accesses of some buffers."""
+    moving = {kind.number for kind in trace.kind_list if kind.transfer is not None}
+    found: dict[int, list[tuple[int, bool, list[int]]]] = {}
+    for (kind, _, *regions), call in trace.calls.items():
+        if kind in moving:
+            for operand, region in enumerate(regions):
+                buffer, *box = trace.regions[region] if region >= 0 else (-1,)
+                if buffer in numbers:
+                    found.setdefault(call, []).append((buffer, operand >= _WRITTEN.stop, box))
+    return found
+
+
+def _meet(spans: Sequence[_Spans], numbers: Sequence[int]) -> bool:
+    """Whether any core writes what another writes or reads between the same two meetings."""
+    for (one, first), (other, second) in itertools.permutations(zip(spans, numbers), 2):
+        for (buffer, epoch), (written, _) in one.items():
+            if buffer == first and any(map(written.meets, other.get((second, epoch), ()))):
+                return True
+    return False
 
 
 def _compare_writes(
@@ -186,7 +250,7 @@ def _transfers(trace: Tracer, rows: npt.NDArray[np.int32]) -> _Transfers:
     changing = (operand >= _WRITTEN.stop) | ~_left_as_it_is(trace, rows[row])
     access = _Accesses(access.row[changing], access.epoch[changing], access.box[changing])
     buffer, operand = buffer[changing], operand[changing]
-    return _Transfers(buffer, operand, access, frozenset(buffer[operand < _WRITTEN.stop].tolist()))
+    return _Transfers(buffer, operand, access)
 
 
 def _left_as_it_is(trace: Tracer, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

@@ -315,7 +315,7 @@ class _Lowering:
         labels, call_label = self._labels()
         return KernelSource(
             names=(self.name,) * len(self.kinds),
-            stacks=tuple(site.frames for site in trace.site_list),
+            stacks=trace.stacks,
             loops=tuple(trace.loops),
             stack=np.repeat(self.rows[:, 1], layout.counts).astype(np.int32),
             iteration=np.repeat(self.rows[:, 2], layout.counts).astype(np.int32),

@@ -25,8 +25,8 @@ def chains(kernel: Callable[[Any], Any]) -> list[list[int]]:
     """Lines of each instruction's frames after the kernel's first line, innermost first."""
     (trace,) = Kernel(kernel).run(X).traces
     start = kernel.__code__.co_firstlineno
-    sites = [trace.site_list[site] for site in trace.row_table()[:, 1]]
-    return [[f.line - start for f in site.frames if f.function.split(".")[-1] == "kernel"] for site in sites]
+    sites = [trace.frames_of(site) for site in trace.row_table()[:, 1]]
+    return [[f.line - start for f in frames if f.function.split(".")[-1] == "kernel"] for frames in sites]
 
 
 def test_one_helper_called_from_two_lines() -> None:
@@ -70,7 +70,7 @@ def test_a_function_that_calls_itself() -> None:
         return x
 
     (trace,) = Kernel(kernel).run(X).traces
-    assert [len(trace.site_list[site].frames) for site in trace.row_table()[:, 1]] == [4, 3, 2]
+    assert [len(trace.frames_of(site)) for site in trace.row_table()[:, 1]] == [4, 3, 2]
 
 
 def test_functions_of_the_package_between_two_of_the_kernel() -> None:
