@@ -2,7 +2,8 @@
 
 Costs flow down the module (the cheapest way to have each value split along each axis), decisions flow back
 up (what those that were decided need of their operands). Exact for a chain; where a value has several users
-its cost is shared out among them.
+its cost is shared out among them. A sum that alone is cheapest along the columns may then ask for columns of
+what others make by rows: all is chosen again with reductions of rows alone, and the cheaper way is kept.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Sharing:
 
     Attributes:
         strategies: Of each operation, in order; None where each core makes the result as it needs it.
-        cost_ns: Estimate of the time that one core needs.
+        cost_ns: Estimate of the time that one core needs, with what the cores tell each other.
         alone_ns: The same where both cores do all.
     """
 
@@ -40,7 +41,8 @@ class Sharing:
 
 def choose(module: Module, costs: Costs) -> Sharing:
     """The cheapest sharing of a module."""
-    return _Chooser(module, costs).run()
+    ways = (_Chooser(module, costs, by_rows) for by_rows in (False, True))
+    return min((way.run() for way in ways), key=lambda sharing: sharing.cost_ns)
 
 
 @dataclass(slots=True)
@@ -52,9 +54,10 @@ class _Options:
 
 
 class _Chooser:
-    def __init__(self, module: Module, costs: Costs) -> None:
+    def __init__(self, module: Module, costs: Costs, by_rows: bool) -> None:
         self._module = module
         self._costs = costs
+        self._by_rows = by_rows
         self._uses = _use_counts(module)
         self._free: set[int] = set()
         self._cost: dict[int, Mapping[int, float]] = {}  # by value and axis
@@ -70,19 +73,26 @@ class _Chooser:
             found, operation = options[index], self._module.operations[index]
             if found is not None:
                 chosen[index] = self._decide(operation, found, wanted)
-        return Sharing(tuple(chosen), self._total(chosen), self._total_alone())
+        return Sharing(tuple(chosen), self._total(chosen, wanted), self._total_alone())
 
     def _options(self, operation: Operation) -> _Options | None:
         if is_free(operation, self._free):
             self._free.update(operation.results)
             return None
-        found = _Options(strategies(operation, self._module))
+        found = _Options(self._strategies(operation))
         for strategy in found.strategies:
             arrives = sum(map(self._arrival_ns, operation.operands, strategy.operands))
             found.cost_ns.append(arrives + self._work_ns(operation, strategy))
         for number, result in enumerate(operation.results):
             self._cost[result] = self._result_costs(found, number, result)
         return found
+
+    def _strategies(self, operation: Operation) -> Sequence[Strategy]:
+        every = strategies(operation, self._module)
+        if operation.opcode != "reduce" or not self._by_rows:
+            return every
+        rows = widest_axis(self._module.shape_of(operation.operands[0]))
+        return [strategy for strategy in every if strategy.operands[0] == rows] or every
 
     def _work_ns(self, operation: Operation, strategy: Strategy) -> float:
         """Time of the core that has more to do.
@@ -155,9 +165,9 @@ class _Chooser:
                 total += self._costs.store_ns(result, axis)
         return total
 
-    def _total(self, chosen: Sequence[Strategy | None]) -> float:
+    def _total(self, chosen: Sequence[Strategy | None], wanted: Mapping[int, set[int]]) -> float:
         return sum(
-            self._costs.work_ns(operation, strategy)
+            self._costs.work_ns(operation, strategy) + self._given_on_ns(operation, strategy, wanted)
             for operation, strategy in zip(self._module.operations, chosen)
             if strategy is not None
         )

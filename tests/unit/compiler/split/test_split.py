@@ -1,6 +1,7 @@
 """Two cores share a module: together they compute what one does, in about half of the time."""
 
 import numpy as np
+import torch
 from hypothesis import HealthCheck, given, settings
 
 from neuron_tools import hardware
@@ -9,9 +10,10 @@ from neuron_tools.compiler.opcodes import EXCHANGE
 from neuron_tools.compiler.passes.pipeline import plain_form
 from neuron_tools.compiler.split.split import split_module
 from neuron_tools.compiler.split.strategy import WHOLE
-from neuron_tools.records.program import Flag, TensorKind
+from neuron_tools.records.program import Flag, Memory, TensorKind
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import function, matmul, module, tensor
+from tests.unit.compiler.operators import lowered
 from tests.unit.compiler.split import interpreter
 from tests.unit.compiler.test_random_modules import modules
 
@@ -128,3 +130,13 @@ def test_cores_meet_as_often_as_each_other():
 def test_one_core_runs_the_plain_program():
     whole = module(matmul(256, 256, 256))
     assert compile_logical(whole, ONE).physical_cores == 1
+
+
+def test_sums_over_rows_do_not_ask_for_columns_of_what_is_made_by_rows():
+    data, column = (torch.empty(size, device="meta") for size in ((2048, 768), (768,)))
+    moment = torch.empty(2048, 1, device="meta")
+    backward = torch.ops.aten.native_layer_norm_backward.default
+    made = lowered(backward, data, data, [768], moment, moment, column, column, [True] * 3)
+    program = compile_logical(made, TWO)
+    moved = program.dmas["bytes"][program.dmas["source_memory"] == Memory.HBM].sum()
+    assert moved < 1.1 * 2 * data.nbytes / 2  # of gradient and data a half for each core
