@@ -1,4 +1,9 @@
-"""Reductions over the rows of a loop group: across partitions, complete when all rows have been seen."""
+"""Reductions over the rows of a loop group: across partitions, complete when all rows have been seen.
+
+Sums are products with ones where the Tensor engine has time for them. The tile moves past the ones, and its
+columns' sums lie along a row of PSUM; or, where PSUM has no room for so many columns, blocks of the tile are
+stationary and a column of ones moves past each: a block's sums then take one column, turned at the end.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +34,7 @@ class RowSums(LoopState):
 
         It depends on what else the Vector engine has to do, and on the type: fp32 products take four passes.
         """
-        sums = [
-            result
-            for _, result, kind in self._selection.partition_reductions
-            if kind == "add" and self._banks(self._is_scalar(result)) <= ACCUMULATOR_BANKS
-        ]
+        sums = [result for _, result, kind in self._selection.partition_reductions if kind == "add"]
         self._multiplied = {result for result in sums if self._is_scalar(result)}
         for result in sums:
             more = self._multiplied | {result}
@@ -56,12 +57,23 @@ class RowSums(LoopState):
         """Time of the Tensor engine for a tile's sums over rows."""
         core = self._context.core
         bank, columns = core.psum_bank_bytes // 4, int(self._widths.max())
-        return sum(
-            instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, min(bank, columns - start), self._dtype(key))
-            for key, result, _ in self._selection.partition_reductions
-            if result in multiplied and not self._is_scalar(result)
-            for start in range(0, columns, bank)
-        )
+        blocks = -(-columns // core.tensor_columns)
+        total = 0.0
+        for key, result, _ in self._selection.partition_reductions:
+            if result not in multiplied or self._is_scalar(result):
+                continue
+            dtype = self._dtype(key)
+            if self._stands(result):
+                loaded = instruction_ns(
+                    core, Engine.TENSOR, Opcode.LDWEIGHTS, 0, dtype, columns=core.tensor_columns
+                )
+                total += blocks * (loaded + instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, 1, dtype))
+            else:
+                total += sum(
+                    instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, min(bank, columns - start), dtype)
+                    for start in range(0, columns, bank)
+                )
+        return total
 
     def _additions(self, multiplied: set[int]) -> list[Micro]:
         """What the Vector engine adds up of each tile for sums over rows that are not `multiplied`."""
@@ -88,6 +100,9 @@ class RowSums(LoopState):
         version, last = self._reduction_versions(is_scalar)
         width: int | Ints = 1 if is_scalar else self._widths
         source, active = self._folded_rows(source, is_scalar, active)
+        if result in self._multiplied and self._stands(result):
+            self._store_turned(result, self._sums_of_blocks(source, version, active, last), last)
+            return
         if result in self._multiplied:
             final = self._sum_by_matmul(source, version, width, active, last)
         else:
@@ -127,6 +142,10 @@ class RowSums(LoopState):
         )
         return folded, active
 
+    def _stands(self, result: int) -> bool:
+        """Whether the tile is the stationary side of a sum: PSUM has no room for a row of all its columns."""
+        return self._banks(self._is_scalar(result)) > ACCUMULATOR_BANKS
+
     def _banks(self, is_scalar: bool) -> int:
         space = self._space
         if is_scalar:
@@ -163,6 +182,43 @@ class RowSums(LoopState):
             loop.step(Engine.SCALAR, Opcode.ACTIVATE, activation=IDENTITY, reads=(psum,), writes=(total,),
                       partitions=1, elements=columns, active=last & (columns > 0))  # fmt: skip
         return total
+
+    def _sums_of_blocks(self, source: Slot, version: Ints, active: Bools | None, last: Bools) -> Slot:
+        """Sums of blocks of columns, each in a column of PSUM, turned to a row of SBUF each at the end."""
+        loop, core = self._loop, self._context.core
+        wide, every = core.tensor_columns, np.arange(self._space.iterations)
+        ones = loop.slot("ones", source.dtype.byte_count, source.dtype, stationary=True)
+        loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(ones,), elements=1, active=every == 0)
+        sums, turned = (
+            loop.slot(name, core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version)
+            for name in ("sums", "turned sums")
+        )
+        for start in range(0, int(self._widths.max()), wide):
+            columns = np.clip(self._widths - start, 0, wide)
+            live = columns > 0 if active is None else active & (columns > 0)
+            loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(source,), partitions=self._partitions,
+                      columns=columns, active=live)  # fmt: skip
+            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(ones, source), writes=(sums,), elements=1,
+                      partitions=self._partitions, columns=columns, active=live, accumulates=True,
+                      flags=Flag.ACCUMULATE)  # fmt: skip
+        blocks = -(-self._late_columns(self._widths) // wide)
+        held = loop.slot("columns of sums", 4 * blocks, DType.F32, version=version)
+        total = loop.slot("total", 4 * wide, DType.F32, version=version)
+        loop.step(Engine.SCALAR, Opcode.ACTIVATE, activation=IDENTITY, reads=(sums,), writes=(held,),
+                  elements=blocks, active=last)  # fmt: skip
+        loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(held,), columns=blocks, flags=Flag.TRANSPOSE,
+                  active=last)  # fmt: skip
+        loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(held,), writes=(turned,), columns=blocks,
+                  elements=wide, flags=Flag.TRANSPOSE, active=last)  # fmt: skip
+        loop.step(Engine.SCALAR, Opcode.ACTIVATE, activation=IDENTITY, reads=(turned,), writes=(total,),
+                  partitions=blocks, elements=wide, active=last)  # fmt: skip
+        return total
+
+    def _store_turned(self, result: int, total: Slot, last: Bools) -> None:
+        wide, columns = self._context.core.tensor_columns, self._late_columns(self._widths)
+        item = self._context.locations[result].dtype.byte_count
+        sizes = np.full(self._space.iterations, columns * item)
+        self._save(result, total, sizes, min(wide, columns) * item, -(-columns // wide), last)
 
     def _accumulate(
         self, source: Slot, version: Ints, width: int | Ints, active: Bools | None,

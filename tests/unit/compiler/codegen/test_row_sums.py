@@ -45,10 +45,23 @@ def test_sums_leave_a_busy_vector_engine_to_the_tensor_engine(dtype):
     assert (shared & (rows["elements"] == 768)).sum() == 4 * 4096 / 128
 
 
-def test_sums_that_psum_has_no_room_for_are_added_up_by_the_vector_engine():
-    rows = layer_norm_backward(1024, 4096, torch.float32).instructions
-    assert not (rows["opcode"] == Opcode.MATMUL).any()
-    assert (rows["opcode"] == Opcode.PARTITION_REDUCE).sum() == 2  # of the weight's and the bias's gradient
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "columns"), [(1024, 4096), (300, 5000)])
+def test_where_psum_has_no_room_for_a_row_of_sums_tiles_stand_and_ones_pass_them(rows, columns, dtype):
+    program = layer_norm_backward(rows, columns, dtype)
+    products = program.instructions[program.instructions["opcode"] == Opcode.MATMUL]
+    blocks = 2 * -(-rows // 128) * -(-columns // 128)  # of the weight's and the bias's gradient
+    assert set(products["elements"]) == {1}
+    assert len(products) >= blocks
+    assert not (program.instructions["opcode"] == Opcode.PARTITION_REDUCE).any()
+    assert tile_races(program) == 0
+
+
+@pytest.mark.parametrize(("dtype", "times"), [(torch.float32, 1.55), (torch.bfloat16, 1.85)])
+def test_backward_of_a_layer_norm_of_wide_rows_keeps_step_with_its_bytes(dtype, times):
+    program = layer_norm_backward(4096, 4096, dtype)
+    bound_s = 3 * 4096 * 4096 * dtype.itemsize / DRAWN_BY_A_CORE
+    assert simulate(program, CORE).duration_ps * 1e-12 <= times * bound_s
 
 
 @pytest.mark.parametrize("shape", [(4096, 768), (4096, 3072), (300, 100)])
