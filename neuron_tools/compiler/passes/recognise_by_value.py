@@ -206,7 +206,8 @@ class _Search:
         with np.errstate(all="ignore"):
             for operation in self._in_order(last, chosen, set(inputs)):
                 operands = [self._sample(value, values) for value in operation.operands]
-                values[operation.results[0]] = _value(operation, operands)
+                result = operation.results[0]
+                values[result] = _as_type(_value(operation, operands), self._module.values[result].type.dtype)
         return values[last.results[0]]
 
     def _sample(self, value: int, values: Mapping[int, Samples]) -> Samples:
@@ -233,6 +234,14 @@ def _value(operation: Operation, operands: Sequence[Samples]) -> Samples:
     if operation.opcode == "compare":
         return _COMPARISONS[operation.attributes["comparison_direction"]](*operands)
     return _EVALUATED[operation.opcode](*operands)
+
+
+def _as_type(value: Samples, dtype: str) -> Samples:
+    """What an element type holds of values: truth as 0 and 1, whole numbers, or all of them."""
+    if dtype in ("i1", "pred"):
+        return np.not_equal(value, 0).astype(np.float64)
+    whole = dtype.startswith(("i", "ui", "si"))
+    return np.trunc(value) if whole else value
 
 
 def _named(value: Samples, functions: Mapping[str, Samples]) -> str | None:

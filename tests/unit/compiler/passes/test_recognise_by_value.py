@@ -64,11 +64,19 @@ def test_its_gradient_is_one_operation_too(formula):
         lambda x: 0.6 * x * (1 + jnp.tanh(0.79788 * x)),
         lambda x: x * jnp.exp(-x),
         lambda x: x + jnp.tanh(x),
+        lambda x: jnp.exp(x) * (x > 0).astype(x.dtype),
+        lambda x: jnp.exp((x > 0).reshape(512, 128).astype(x.dtype)).reshape(128, 512) * x,
     ],
 )
 def test_what_is_no_known_function_stays_as_it_is(formula):
     module = recognised(formula, X)
     assert functions(module) == []
+
+
+def test_what_makes_whole_numbers_of_its_values_is_no_part_of_a_function():
+    module = recognised(lambda x: jnp.log(1 + jnp.exp(x)).astype(jnp.int32).astype(x.dtype), X)
+    assert functions(module) == ["softplus"]
+    assert [op.opcode for op in module.operations if op.opcode == "convert"] == ["convert"] * 2
 
 
 def test_the_operation_is_charged_to_all_that_it_stands_for():
