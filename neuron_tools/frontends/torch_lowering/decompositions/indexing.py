@@ -106,6 +106,19 @@ def _as_strided(tensor: Any, size: list[int], stride: list[int], storage_offset:
     return flat[_positions(size, stride, offset).reshape(-1)].reshape(size)
 
 
+@decomposes(_aten.as_strided_scatter.default)
+def _as_strided_scatter(
+    tensor: Any, source: Any, size: list[int], stride: list[int], storage_offset: int | None = None
+) -> Any:
+    """What stands before a dense view, its new values, what stands after; a scatter where it is not dense."""
+    flat, values = tensor.reshape(-1), source.reshape(-1)
+    offset = storage_offset or 0
+    if list(stride) == _row_major(size):
+        return _slice_scatter(flat, values, 0, offset, offset + math.prod(size)).reshape(tensor.shape)
+    positions = _positions(size, stride, offset).reshape(-1)
+    return flat.scatter(0, positions, values).reshape(tensor.shape)
+
+
 def _positions(size: list[int], stride: list[int], offset: int) -> Any:
     """Flat positions of a strided view's elements, in the view's shape."""
     positions = torch.full(list(size), offset, dtype=torch.int64)

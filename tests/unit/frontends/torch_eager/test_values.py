@@ -80,6 +80,8 @@ CALLS = {
     "slice scatter": (aten.slice_scatter.default, (f(4, 6), f(4, 2), 1, 1, 5, 2)),
     "diagonal": (aten.diagonal_copy.default, (f(4, 6), 1)),
     "as strided": (aten.as_strided_copy.default, (f(12), [3, 2, 2], [1, 3, 2], 1)),
+    "scatter into a dense part": (aten.as_strided_scatter.default, (f(12), f(2, 4), [2, 4], [4, 1], 3)),
+    "scatter into a strided part": (aten.as_strided_scatter.default, (f(3, 5), f(3, 2), [3, 2], [2, 7], 1)),
     "cumprod": (aten.cumprod.default, (f(3, 7), 1)),
     "cummax": (aten.cummax.default, (f(3, 7), 1)),
     "median": (aten.median.dim, (f(4, 7), 1)),
