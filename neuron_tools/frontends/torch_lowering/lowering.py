@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from neuron_tools.compiler.hlo import Module, Operation, Value
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.torch_lowering import mlir
-from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, split_results
 from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
@@ -188,7 +189,8 @@ def _lowers_alone(node: fx.Node) -> bool:
         copies[argument] = graph.placeholder("value")
         copies[argument].meta = dict(argument.meta)
     copy = graph.node_copy(node, copies.__getitem__)
-    graph.output((copy,))
+    results = pytree.tree_leaves(split_results(graph, copy))
+    graph.output(tuple(result for result in results if isinstance(result, fx.Node)))
     try:
         with mlir.LOCK:
             mlir.to_stablehlo(graph)

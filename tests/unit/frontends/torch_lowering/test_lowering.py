@@ -1,6 +1,7 @@
 import pytest
 
 from neuron_tools.frontends.torch_lowering import lowering, mlir
+from neuron_tools.frontends.torch_lowering.fake import fake_tensor
 from neuron_tools.records.program import FrameworkOperation
 
 
@@ -19,3 +20,23 @@ def test_a_graph_that_fails_whatever_is_cut_out_ends_in_an_error(monkeypatch):
     monkeypatch.setattr(lowering.VERDICTS, "refuse", lambda node, reason: False)
     with pytest.raises(mlir.LoweringFailure, match="always"):
         lowering.lower(add_relu, [FrameworkOperation("aten::relu")], "main")
+
+
+def test_only_calls_that_fail_by_themselves_are_blamed_where_torch_mlir_names_none(monkeypatch):
+    import torch
+
+    def build(builder):
+        values = builder.parameter(fake_tensor((4, 8), None, torch.float32))
+        classes = builder.parameter(fake_tensor((32,), None, torch.int64))
+        unordered = builder.call(torch.ops.aten.topk.default, [values, 2, -1, True, False], {}, 0)
+        return [*unordered, *builder.call(torch.ops.aten.sort.default, [classes], {}, 0)]
+
+    def fail(*_):
+        raise mlir.LoweringFailure([], "unknown")
+
+    blamed = []
+    monkeypatch.setattr(lowering, "_lower_rest", fail)
+    monkeypatch.setattr(lowering.VERDICTS, "refuse", lambda node, reason: blamed.append(node.target))
+    with pytest.raises(mlir.LoweringFailure, match="unknown"):
+        lowering.lower(build, [FrameworkOperation("aten::sort")], "main")
+    assert blamed == [torch.ops.aten.topk.default]
