@@ -30,7 +30,7 @@ CHAPTERS = {
     "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
     "tutorial-vscode tutorial-monitor notebooks",
     "Profiles": "explorer timeline advice advice-scoreboard tune agents look-back distributed import-export "
-    "public-traces compiled-artifacts vscode",
+    "public-traces compiled-artifacts serving vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
     "Reference": "commands python-api profile-format operators nki public-kernels models plugins",
     "How it works": "architecture walks hardware compiler fidelity fidelity-rows security",

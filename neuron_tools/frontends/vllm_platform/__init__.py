@@ -1,0 +1,17 @@
+"""vLLM on the device: the platform plug-in `neuron`, which an unchanged vLLM finds by its entry point.
+
+vLLM asks each plug-in of the group `vllm.platform_plugins` for a class; a program without vLLM pays nothing.
+`TORCH_DEVICE_BACKEND_AUTOLOAD=0` leaves the device out, and vLLM takes its own CPU platform.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def platform() -> str | None:
+    """The platform's class by name, or None where the device is absent or CUDA is here."""
+    device = getattr(torch, "neuron", None)
+    if device is None or not device.is_available() or torch.cuda.is_available():
+        return None
+    return "neuron_tools.frontends.vllm_platform.platform.NeuronPlatform"

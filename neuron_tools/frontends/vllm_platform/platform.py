@@ -1,0 +1,127 @@
+"""What vLLM asks of a platform: names, memory, and the classes that do the work."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from vllm.platforms.interface import Platform, PlatformEnum
+
+NAME = "neuron"
+_PACKAGE = "neuron_tools.frontends.vllm_platform"
+
+
+class NeuronPlatform(Platform):
+    """AWS NeuronCores, or the simulated device."""
+
+    _enum = PlatformEnum.OOT
+    device_name = NAME
+    device_type = NAME
+    dispatch_key = "PrivateUse1"
+    dist_backend = NAME
+    device_control_env_var = "NEURON_RT_VISIBLE_CORES"
+    simple_compile_backend = "eager"
+
+    @classmethod
+    def import_kernels(cls) -> None:
+        """None: vLLM's C++ kernels are other devices'; each has a form in PyTorch's operators."""
+
+    @classmethod
+    def register_triton_kernel_overrides(cls) -> None:
+        """Put PyTorch's operators where vLLM would launch Triton kernels."""
+        from neuron_tools.frontends.vllm_platform.kernels import install
+
+        install()
+
+    @classmethod
+    def check_and_update_config(cls, vllm_config: Any) -> None:
+        """Choose this platform's worker and scheduler, and run the model operator by operator."""
+        from vllm.config import (
+            CompilationMode,
+            CUDAGraphMode,
+        )  # not importable while vLLM chooses the platform
+
+        # A child must not inherit the runtime's threads and device memory by fork.
+        os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+        parallel = vllm_config.parallel_config
+        if parallel.worker_cls == "auto":
+            parallel.worker_cls = f"{_PACKAGE}.worker.NeuronWorker"
+        parallel.disable_custom_all_reduce = True
+        scheduler = vllm_config.scheduler_config
+        scheduler.async_scheduling = False
+        if scheduler.scheduler_cls is None:
+            scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.NeuronScheduler"
+        compilation = vllm_config.compilation_config
+        compilation.mode = CompilationMode.NONE
+        compilation.cudagraph_mode = CUDAGraphMode.NONE
+
+    @classmethod
+    def get_attn_backend_cls(
+        cls, selected_backend: Any, attn_selector_config: Any, num_heads: int | None = None
+    ) -> str:
+        """The paged attention.
+
+        Raises:
+            NotImplementedError: The model's attention keeps latent vectors, or chooses its keys.
+        """
+        if attn_selector_config.use_mla or attn_selector_config.use_sparse:
+            raise NotImplementedError(
+                "vLLM's platform neuron has no multi-head latent attention and no sparse attention: "
+                "serve another model, or leave the device out by TORCH_DEVICE_BACKEND_AUTOLOAD=0."
+            )
+        return f"{_PACKAGE}.attention.PagedAttentionBackend"
+
+    @classmethod
+    def get_device_name(cls, device_id: int = 0) -> str:
+        """The device's name."""
+        return str(torch.neuron.get_device_name(device_id))
+
+    @classmethod
+    def get_device_total_memory(cls, device_id: int = 0) -> int:
+        """Bytes of HBM."""
+        return int(torch.neuron.get_device_properties(device_id).total_memory)
+
+    @classmethod
+    def get_current_memory_usage(cls, device: Any = None) -> float:
+        """Bytes that tensors take."""
+        return float(torch.neuron.memory_allocated(device))
+
+    @classmethod
+    def set_device(cls, device: torch.device) -> None:
+        """Make a NeuronCore the current one."""
+        torch.neuron.set_device(device)
+
+    @classmethod
+    def manual_seed_all(cls, seed: int) -> None:
+        """Seed every core's generator."""
+        torch.neuron.manual_seed_all(seed)
+
+    @classmethod
+    def inference_mode(cls) -> Any:
+        """A context without gradients."""
+        return torch.no_grad()
+
+    @classmethod
+    def check_if_supports_dtype(cls, dtype: torch.dtype) -> None:
+        """Every dtype that vLLM takes is here."""
+
+    @classmethod
+    def is_pin_memory_available(cls) -> bool:
+        """The host's memory is copied from as it is."""
+        return False
+
+    @classmethod
+    def get_device_communicator_cls(cls) -> str:
+        """Collectives of PyTorch's process group."""
+        return "vllm.distributed.device_communicators.base_device_communicator.DeviceCommunicatorBase"
+
+    @classmethod
+    def get_punica_wrapper(cls) -> str:
+        """LoRA's products as PyTorch's operators."""
+        return "vllm.lora.punica_wrapper.punica_cpu.PunicaWrapperCPU"
+
+    @classmethod
+    def num_compute_units(cls, device_id: int = 0) -> int:
+        """Processors that a device shows."""
+        return int(torch.neuron.get_device_properties(device_id).multi_processor_count)
