@@ -1,12 +1,11 @@
-"""Code generation for sliding windows: pooling on the Vector engine, running sums as scans."""
+"""Code generation for sliding windows: pooling, running sums as scans, the places of maxima found again."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.pooling import generate_pooling, in_proportion
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
@@ -26,7 +25,7 @@ def generate_reduce_window(context: Context, group: Group) -> None:
         rows = math.prod(shape[:axis]) * (math.prod(shape[axis + 1 :]))
         _pass_over(context, group, Opcode.TENSOR_TENSOR_SCAN, 1, rows=rows, columns=shape[axis])
         return
-    _pass_over(context, group, Opcode.TENSOR_REDUCE, math.prod(window))
+    generate_pooling(context, group)
 
 
 def generate_select_and_scatter(context: Context, group: Group) -> None:
@@ -65,7 +64,7 @@ def _pass_over(
         location = context.location(value)
         dtype = chip_dtype(context.type_of(value).dtype)
         total = context.type_of(value).element_count
-        elements = _split(total, share)
+        elements = in_proportion(total, share)
         per_partition = int(-(-elements.max() // max(1, int(space.partition_counts().max()))))
         slot = loop.slot("operand", per_partition * dtype.byte_count, dtype, extra_buffers=1)
         slot.tensor = location.tensor
@@ -103,10 +102,3 @@ def _space(context: Context, count: int, item: int, rows: int, columns: int) -> 
         return space.with_chunk(min(columns, context.core.sbuf_bytes_per_partition // 64))
     space = flat_space(count, item, partitions)
     return space.with_chunk(max(1, min(space.chunk, 2048 // item)))
-
-
-def _split(total: int, share: np.ndarray) -> np.ndarray:
-    """`total` elements over the iterations in proportion to `share`, exactly."""
-    ends = np.rint(np.cumsum(share) * total).astype(np.int64)
-    ends[-1] = total
-    return np.asarray(np.maximum(np.diff(ends, prepend=0), 1))
