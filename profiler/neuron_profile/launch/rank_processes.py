@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from neuron_profile.launch.orphans import ended_with_parent
 from neuron_profile.launch.signals import STOPS
 from neuron_tools.capture.options import VARIABLE as CAPTURE_VARIABLE
 from neuron_tools.device.distributed.job import VARIABLE as JOB_VARIABLE, Job
@@ -72,15 +73,19 @@ def run_ranks(plan: RankPlan, command: Sequence[str], environment: Mapping[str, 
     """Run the ranks to their end; the exit status is the first that is not 0.
 
     A signal to all of this process's group stops the job: the ranks have it too, and this returns after them,
-    so that what they still write is recorded.
+    so that what they still write is recorded. Where this process is killed, or the one that started it, the
+    ranks are ended: a part of a job is of no use to anybody but its capture.
     """
+    parent = os.getppid()
     running = plan.running if plan.running is not None else differing_ranks(plan, command, environment)
     print(f"neuron-profile: of {plan.ranks} ranks, these run: {_listed(running)}", file=sys.stderr)
     job, port = Job(plan.ranks, running), free_port()
     environments = [{**environment, **rank_environment(plan, job, rank, port)} for rank in running]
     with _Stops() as stops:
-        processes = [subprocess.Popen(command, env=each) for each in environments]
-        return _wait_for_all(processes, stops)
+        processes = [
+            subprocess.Popen(command, env=each, preexec_fn=ended_with_parent()) for each in environments
+        ]
+        return _wait_for_all(processes, stops, parent)
 
 
 class _Stops:
@@ -117,20 +122,30 @@ def differing_ranks(
         job = Job(plan.ranks, (0,), str(answer))
         told = {**environment, **rank_environment(plan, job, 0, free_port())}
         told.pop(CAPTURE_VARIABLE, None)
-        subprocess.run(command, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            command,
+            env=told,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            preexec_fn=ended_with_parent(),
+        )
         return tuple(json.loads(answer.read_text(encoding="utf-8"))) if answer.exists() else (0,)
 
 
-def _wait_for_all(processes: Sequence[subprocess.Popen[bytes]], stops: _Stops) -> int:
-    """As torchrun does: where one fails, or the job is stopped, the others are ended."""
+def _wait_for_all(processes: Sequence[subprocess.Popen[bytes]], stops: _Stops, parent: int) -> int:
+    """As torchrun does: where one fails, or the job is stopped, the others are ended.
+
+    After a signal they may end by themselves: it came to them, too.
+    """
     failed = 0
-    while not stops.number:
+    while not stops.number and os.getppid() == parent:
         statuses = [process.poll() for process in processes]
         failed = next(filter(None, statuses), 0)
         if failed or None not in statuses:
             break
         time.sleep(_POLL_S)
-    else:
+    if stops.number:
         _wait(processes)
     _end(processes)
     if stops.number:

@@ -78,6 +78,24 @@ def stopped(number, rank, *, grace="10"):
         return launcher.wait(), ranks
 
 
+LEFT = """
+import os, time
+os.write(1, b"runs\\n")
+time.sleep(60)
+os.write(1, b"left\\n")
+"""
+START = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+RANKS = RankPlan(8, (0, 1), 8).command([sys.executable, "-c", LEFT])
+
+
+@pytest.mark.parametrize("command", [RANKS, (sys.executable, "-c", START, *RANKS)])
+def test_no_rank_outlives_a_killed_launcher_or_capture(command):
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+        assert [killed.stdout.readline() for _ in range(2)] == ["runs\n"] * 2
+        killed.kill()
+        assert killed.stdout.read() == ""
+
+
 def runs(process):
     try:
         os.kill(process, 0)
