@@ -74,8 +74,8 @@ def generate_convolution(context: Context, group: Group) -> None:
         Matmul(context, group, left, right, sizes, hlo, joined).generate()
         return
     right = plane_by_plane(context, right, numbers, window, hlo)
-    if window.groups == 1 and joined is None:
-        left = as_stored(context, left, sizes.depth, window.outputs)
+    if joined is None:
+        left = _as_read(context, left, window)
     Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
 
 
@@ -83,8 +83,19 @@ def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, windo
     """How the partitions are filled where channels alone do not: see `window_forms`; else ""."""
     if not window.packs_taps:
         return ""
-    runs = {form: _kernel(context, kernel, numbers, form).run for form in FORMS}
+    kernels = {form: _kernel(context, kernel, numbers, form) for form in FORMS}
+    runs = {
+        form: (operand if form == "pixels" else _as_read(context, operand, window)).run
+        for form, operand in kernels.items()
+    }
     return quickest_form(context.core, window, image.dtype.byte_count, runs)
+
+
+def _as_read(context: Context, kernel: Operand, window: Window) -> Operand:
+    """A kernel inside the artifact as the product wants it; that of feature groups as the model has it."""
+    if window.groups > 1:
+        return kernel
+    return as_stored(context, kernel, window.inputs * window.taps, window.outputs)
 
 
 def _kernel(context: Context, value: int, numbers: Numbers, form: str, *, turns: bool = True) -> Operand:

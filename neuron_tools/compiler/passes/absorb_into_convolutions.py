@@ -2,21 +2,26 @@
 
 A kernel whose taps are reversed beforehand (gradients of images) is read in the other order instead, an image
 that zeros are put around is read with that padding, and a result that is transposed afterwards (gradients of
-kernels) is made in that order.
+kernels, patches as rows) is made in that order, a bias and merged axes between them with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neuron_tools.compiler.graph import OrderedPass, users
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 
 
 def absorb_into_convolutions(module: Module) -> Module:
-    """See the module's text. What nobody reads any more stays for dead code elimination."""
-    return _Absorber(module).run()
+    """See the module's text."""
+    if not any(operation.opcode == "convolution" for operation in module.operations):
+        return module
+    return eliminate_dead_code(_Absorber(module).run())
 
 
 def _edges(pad: Operation) -> list[tuple[int, int]]:
@@ -35,7 +40,7 @@ class _Absorber(OrderedPass):
         if operation.opcode == "convolution":
             return self._with_image_as_it_lies(self._with_kernel_as_it_lies(operation))
         if operation.opcode == "transpose":
-            return self._as_convolution(operation) or operation
+            return self._turned_before(operation) or operation
         return operation
 
     def _with_kernel_as_it_lies(self, operation: Operation) -> Operation:
@@ -86,25 +91,84 @@ class _Absorber(OrderedPass):
             made = self._made_by.get(made.operands[0])
         return made is not None and made.opcode == "constant" and made.attributes.get("value") == 0
 
-    def _as_convolution(self, transpose: Operation) -> Operation | None:
-        """The convolution in front of a transpose, with the transpose's result."""
-        value = transpose.operands[0]
-        made = self._made_by.get(value)
-        if made is None or made.opcode != "convolution":
+    def _turned_before(self, transpose: Operation) -> Operation | None:
+        """A transpose's result made of a convolution that writes in that order, through what follows it."""
+        value, order = transpose.operands[0], tuple(transpose.attributes["permutation"])
+        if not self._can_turn(value, order):
             return None
-        numbers = made.attributes.get("dimension_numbers")
-        read_once = len(self._users.get(value, ())) == 1 and value not in self._results
-        if not isinstance(numbers, Mapping) or not read_once:
-            return None
-        output = tuple(numbers["output"][axis] for axis in transpose.attributes["permutation"])
-        self._take_out(made)
-        frameworks = tuple(dict.fromkeys((*made.framework, *transpose.framework)))
-        return replace(
-            made, results=transpose.results, framework=frameworks,
-            attributes={**made.attributes, "dimension_numbers": {**numbers, "output": output}},
-        )  # fmt: skip
+        self._turned(value, order)
+        made = self._rewriter.operations.pop()
+        return replace(made, results=transpose.results, framework=_joined(made, transpose))
 
-    def _take_out(self, operation: Operation) -> None:
-        """Remove an operation that is made anew further down: it stands near the end."""
-        kept = self._rewriter.operations
-        del kept[next(index for index in reversed(range(len(kept))) if kept[index] is operation)]
+    def _can_turn(self, value: int, order: Sequence[int]) -> bool:
+        """Whether a value that nobody else reads is a convolution, or follows from one, axis by axis."""
+        made = self._made_by.get(value)
+        if made is None or len(self._users.get(value, ())) != 1 or value in self._results:
+            return False
+        if made.opcode == "convolution":
+            return isinstance(made.attributes.get("dimension_numbers"), Mapping)
+        if made.opcode == "reshape":
+            groups = self._merged(made)
+            return groups is not None and self._can_turn(made.operands[0], _taken_apart(order, groups))
+        if made.opcode not in ELEMENTWISE or made.regions:
+            return False
+        full = [operand for operand in made.operands if not self._is_spread(operand, order)]
+        return len(full) == 1 and self._can_turn(full[0], order)
+
+    def _merged(self, reshape: Operation) -> tuple[tuple[int, ...], ...] | None:
+        """Axes of a reshape's operand that each axis of its result stands for; None unless it only merges."""
+        before, after = (
+            self._rewriter.type_of(value).shape for value in (reshape.operands[0], reshape.results[0])
+        )
+        groups, axis = [], 0
+        for extent in after:
+            first, axis = axis, axis + 1
+            while axis < len(before) and math.prod(before[first:axis]) < extent:
+                axis += 1
+            if math.prod(before[first:axis]) != extent:
+                return None
+            groups.append(tuple(range(first, axis)))
+        return tuple(groups) if axis == len(before) else None
+
+    def _is_spread(self, value: int, order: Sequence[int]) -> bool:
+        """Whether a value is one number, or a smaller one spread over axes that keep their order."""
+        made = self._made_by.get(value)
+        if made is None or made.opcode not in ("constant", "broadcast_in_dim"):
+            return False
+        if made.opcode == "constant":
+            return isinstance(made.attributes.get("value"), (int, float, bool))
+        places = _placed(made, order)
+        return places == sorted(places)
+
+    def _turned(self, value: int, order: Sequence[int]) -> int:
+        """Emit a value with its axes in another order, as `_can_turn` found."""
+        made = self._made_by[value]
+        type_ = self._rewriter.type_of(value)
+        turned = replace(type_, shape=tuple(type_.shape[axis] for axis in order))
+        operands, attributes = made.operands, dict(made.attributes)
+        if made.opcode == "convolution":
+            numbers = attributes["dimension_numbers"]
+            output = tuple(numbers["output"][axis] for axis in order)
+            attributes["dimension_numbers"] = {**numbers, "output": output}
+        elif made.opcode == "reshape":
+            groups = self._merged(made)
+            assert groups is not None
+            operands = (self._turned(operands[0], _taken_apart(order, groups)),)
+        elif made.opcode == "broadcast_in_dim":
+            attributes["broadcast_dimensions"] = tuple(_placed(made, order))
+        elif made.opcode != "constant":
+            operands = tuple(self._turned(operand, order) for operand in operands)
+        return self._rewriter.add(made.opcode, operands, turned, made, **attributes)
+
+
+def _taken_apart(order: Sequence[int], groups: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(axis for place in order for axis in groups[place])
+
+
+def _placed(broadcast: Operation, order: Sequence[int]) -> list[int]:
+    """Where the axes of a broadcast's operand lie when the result's axes have another order."""
+    return [order.index(axis) for axis in broadcast.attributes.get("broadcast_dimensions", ())]
+
+
+def _joined(first: Operation, second: Operation) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((*first.framework, *second.framework)))

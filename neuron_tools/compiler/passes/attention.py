@@ -14,9 +14,9 @@ from neuron_tools.compiler.graph import Finder
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import DROPOUT, ELEMENTWISE
 
-MINIMUM_ROWS = 64
+MINIMUM_ROWS = 40
 """Fewer queries leave most of a 128 x 128 tile empty; other code serves them better."""
-MINIMUM_COLUMNS = 64
+MINIMUM_COLUMNS = 40
 """Fewer keys make the softmax so quick that it is turned and copied more than it computes."""
 MAXIMUM_DEPTH = 256
 """Contraction of the scores (head size) that two stationary tiles hold."""

@@ -12,6 +12,8 @@ from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 
 PRODUCTS = frozenset({"dot_general", "dot", "convolution"})
 VIEWS = frozenset({"transpose", "reshape", "broadcast_in_dim", "slice", "reverse"})
+COPIES = frozenset({"pad", "concatenate"})
+"""They move values too, but one that is read wide elsewhere would be made twice."""
 WIDE = "f32"
 
 
@@ -54,16 +56,32 @@ def _cast_products(module: Module, narrow: str) -> Module:
     What is converted is the value that was computed, in front of the transposes and reshapes on its way to
     the product: engines write any type at no cost, so the cast is part of what made the value.
     """
-    rewriter, made = Rewriter(module), producers(module)
+    rewriter, moved = Rewriter(module), _moved_to_products(module)
     converted: dict[int, int] = {}
     for operation in module.operations:
         if operation.opcode in PRODUCTS:
             operands = tuple(
-                _narrowed(rewriter, value, narrow, operation, converted, made) for value in operation.operands
+                _narrowed(rewriter, value, narrow, operation, converted, moved)
+                for value in operation.operands
             )
             operation = replace(operation, operands=operands)
         rewriter.operations.append(operation)
     return _write_narrow(eliminate_dead_code(rewriter.finish()))
+
+
+def _moved_to_products(module: Module) -> dict[int, Operation]:
+    """Movements by their result: views, and copies that nobody but products reads."""
+    used = users(module)
+    return {
+        operation.results[0]: operation
+        for operation in module.operations
+        if operation.opcode in VIEWS
+        or (
+            operation.opcode in COPIES
+            and operation.results[0] not in module.results
+            and all(user.opcode in PRODUCTS for user in used[operation.results[0]])
+        )
+    }
 
 
 def _write_narrow(module: Module) -> Module:
@@ -88,17 +106,19 @@ def _write_narrow(module: Module) -> Module:
 
 def _narrowed(
     rewriter: Rewriter, value: int, narrow: str, user: Operation, converted: dict[int, int],
-    made: Mapping[int, Operation],
+    moved: Mapping[int, Operation],
 ) -> int:  # fmt: skip
-    """The value in the narrow type; views of a value are views of the narrow one."""
+    """The value in the narrow type; what moves a value moves the narrow one."""
     type_ = rewriter.type_of(value)
     if type_.dtype != WIDE:
         return value
     if value not in converted:
-        view, cast = made.get(value), TensorType(type_.shape, narrow)
-        if view is not None and view.opcode in VIEWS:
-            source = _narrowed(rewriter, view.operands[0], narrow, user, converted, made)
-            converted[value] = rewriter.add(view.opcode, (source,), cast, view, **view.attributes)
+        movement, cast = moved.get(value), TensorType(type_.shape, narrow)
+        if movement is not None:
+            sources = tuple(
+                _narrowed(rewriter, source, narrow, user, converted, moved) for source in movement.operands
+            )
+            converted[value] = rewriter.add(movement.opcode, sources, cast, movement, **movement.attributes)
         else:
             converted[value] = rewriter.add("convert", (value,), cast, user)
     return converted[value]

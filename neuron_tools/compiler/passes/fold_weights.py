@@ -1,7 +1,9 @@
 """Computes at compile time what depends on weights inside the artifact alone.
 
 A batch norm at inference has a scale and a shift for each channel, made of four vectors that are known when
-the model is compiled. What is computed is stored beside the weights; it never takes more room than they do.
+the model is compiled. What is computed is stored beside the weights, and takes no more room than they do, but
+for rows that known places pick from a table (biases of relative positions). Places that are counted through in
+another order than they lie in (windows of an image) are stored in that order.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from neuron_tools.frozen import frozen
 
 _MOVED = frozenset({"broadcast_in_dim", "reshape", "slice", "transpose", "concatenate", "pad", "reverse"})
 _COMPUTED = ELEMENTWISE | {"convert", "reduce"}
+_MOST_ELEMENTS = 45_000_000
+"""Of rows that are stored: up to which XLA's `hlo_constant_folding` evaluates."""
 _FLOATS = frozenset({"f32", "bf16", "f16", "f64"})
 
 
@@ -44,13 +48,15 @@ class _WithWeights(OrderedPass):
     def _is_known(self, operation: Operation) -> bool:
         values = tuple(operands_of(operation))
         known = all(value in self._sizes for value in values)
-        return known and len(operation.results) == 1 and operation.opcode in _MOVED | _COMPUTED
+        return known and len(operation.results) == 1 and operation.opcode in _MOVED | _COMPUTED | {"gather"}
 
     def _note(self, operation: Operation) -> None:
         """Remember what is known of an operation's result."""
         if operation.opcode == "constant":
             stored = operation.attributes.get("value") is None
             self._sizes[operation.results[0]] = self._count(operation.results[0]) if stored else 0
+        elif operation.opcode == "iota":
+            self._sizes[operation.results[0]] = 0
         elif self._is_known(operation):
             self._sizes[operation.results[0]] = sum(self._sizes[value] for value in operands_of(operation))
 
@@ -59,15 +65,28 @@ class _WithWeights(OrderedPass):
 
 
 class _Folded(_WithWeights):
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._folded: set[int] = set()
+
     def _rewritten(self, operation: Operation) -> Operation | None:
         self._note(operation)
-        result = operation.results[0] if operation.results else -1
-        if operation.opcode not in _COMPUTED or not self._is_known(operation) or not self._stored(result):
+        if not self._is_known(operation) or not self._is_worth_its_room(operation):
             return operation
-        if self._count(result) > self._sizes[result]:
-            return operation
+        result = operation.results[0]
         self._sizes[result] = self._count(result)
+        self._folded.add(result)
         return replace(operation, opcode="constant", operands=(), attributes={"value": None}, regions=())
+
+    def _is_worth_its_room(self, operation: Operation) -> bool:
+        result = operation.results[0]
+        if operation.opcode == "gather":
+            return self._stored(operation.operands[0]) and self._count(result) <= _MOST_ELEMENTS
+        if operation.opcode == "transpose" and not self._stored(result):
+            return self._count(result) <= _MOST_ELEMENTS
+        moves_folded = operation.opcode in _MOVED and operation.operands[0] in self._folded
+        computes = operation.opcode in _COMPUTED and self._stored(result)
+        return (computes or moves_folded) and self._count(result) <= self._sizes[result]
 
 
 @frozen

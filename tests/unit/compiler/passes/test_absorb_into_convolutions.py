@@ -111,3 +111,39 @@ def test_an_update_by_a_transposed_gradient_leaves_no_transpose_behind():
     opcodes = [operation.opcode for operation in optimise(module(text)).operations]
     assert "convolution" in opcodes
     assert "transpose" not in opcodes
+
+
+def patches(axes: str, *, merged: tuple[int, ...] = (2, 4, 100)):
+    """A convolution with a bias, its pixels merged and its axes put in another order."""
+    before = tensor((2, 4, 10, 10))
+    order = [int(axis) for axis in axes]
+    together, after = tensor(merged), tensor([merged[axis] for axis in order])
+    made = module(function(
+        f"%a: {IMAGE}, %k: {KERNEL}, %b: tensor<4xf32>", after,
+        convolved("a", "k", (IMAGE, KERNEL, before), "c"),
+        f"%s = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<4xf32>) -> {before}",
+        f"%d = stablehlo.add %c, %s : {before}",
+        f"%m = stablehlo.reshape %d : ({before}) -> {together}",
+        f"%r = stablehlo.transpose %m, dims = {order} : ({together}) -> {after}",
+    ))  # fmt: skip
+    return eliminate_dead_code(absorb_into_convolutions(made))
+
+
+def test_patches_are_written_as_rows_with_their_bias():
+    found = patches("021")
+    assert [operation.opcode for operation in found.operations] == [
+        "convolution",
+        "broadcast_in_dim",
+        "add",
+        "reshape",
+    ]
+    convolution, spread, added, _ = found.operations
+    assert tuple(convolution.attributes["dimension_numbers"]["output"]) == ("b", "0", "1", "f")
+    assert tuple(spread.attributes["broadcast_dimensions"]) == (3,)
+    assert found.values[added.results[0]].type.shape == (2, 10, 10, 4)
+    assert found.values[found.results[0]].type.shape == (2, 100, 4)
+
+
+def test_a_reshape_that_cuts_axes_apart_keeps_the_transpose():
+    found = patches("021", merged=(2, 2, 200))
+    assert found.operations[-1].opcode == "transpose"

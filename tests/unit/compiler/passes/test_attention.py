@@ -26,6 +26,10 @@ def test_few_queries_and_types_that_no_engine_multiplies_are_left_to_others():
     assert blocks(attention(dtype="f64")) == ()
 
 
+def test_windows_of_49_tokens_are_enough():
+    assert len(blocks(attention(rows=49))) == 1
+
+
 def test_elements_of_four_bytes_are_as_good_as_those_of_two():
     assert len(blocks(attention(dtype="f32"))) == 1
 

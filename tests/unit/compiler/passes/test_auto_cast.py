@@ -101,6 +101,35 @@ def test_all_weights_in_the_artifact_are_narrow_where_everything_is_cast():
     assert [found.values[value].type.dtype for value in found.parameters] == ["f32", "bf16"]
 
 
+def padded_or_joined(opcode, *uses):
+    """x and y put together, times w; further operations may read what was put together."""
+    square, scalar = TensorType((8, 8), "f32"), TensorType((), "f32")
+    operands = (0, 2) if opcode == "pad" else (0, 0)
+    operations = (
+        Operation("constant", (), (2,), {"value": 0.0}),
+        Operation(opcode, operands, (3,)),
+        Operation("dot_general", (3, 1), (4,), {"dot_dimension_numbers": NUMBERS}),
+        *uses,
+    )
+    values = tuple(Value(number, scalar if number == 2 else square) for number in range(6))
+    return Module("m", values, (0, 1), operations, (4, *(value for use in uses for value in use.results)), ())
+
+
+@pytest.mark.parametrize("opcode", ["pad", "concatenate"])
+def test_what_only_a_product_reads_is_put_together_narrow(opcode):
+    found = auto_cast(padded_or_joined(opcode), CompilerOptions(auto_cast="matmult"))
+    assert set(dtypes(found, opcode)) == {"bf16"}
+
+
+@pytest.mark.parametrize("opcode", ["pad", "concatenate"])
+def test_what_others_read_too_is_put_together_once(opcode):
+    found = auto_cast(
+        padded_or_joined(opcode, Operation("tanh", (3,), (5,))), CompilerOptions(auto_cast="matmult")
+    )
+    assert [operation.opcode for operation in found.operations].count(opcode) == 1
+    assert set(dtypes(found, opcode)) == {"f32"}
+
+
 def test_values_looked_at_bit_by_bit_keep_their_type():
     base = module()
     bits = Value(9, TensorType((8, 8), "i32"))
