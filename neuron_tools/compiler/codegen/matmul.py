@@ -115,7 +115,9 @@ class Matmul(OperandBlocks):
         self._blocking = self._choose_blocking()
         if self._left.resident is not None and self._takes_part_of_depth:
             self._left = left
-        self._left = self._turned_beforehand(self._left, sizes.rows, self._fits_whole(left))
+        self._left = self._turned_beforehand(
+            self._left, sizes.rows, self._fits_whole(left) or self._loads_left_once
+        )
         self._blocking = self._choose_blocking()
         if self._blocking.depth_tiles < self._depth_tiles:
             # What meets one block of the other side only is turned once on its way in, too.
@@ -195,6 +197,13 @@ class Matmul(OperandBlocks):
         """Whether the whole left operand can stay in SBUF: then it is turned only once."""
         size = self._depth_tiles * self._row_tiles * self._row_tile * operand.dtype.byte_count
         return self._sizes.rows <= self._row_tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
+
+    @property
+    def _loads_left_once(self) -> bool:
+        """Whether all columns are one block that meets all of the contraction."""
+        blocking = self._blocking
+        every_column = blocking.column_tiles >= self._column_tiles
+        return every_column and blocking.depth_tiles >= self._depth_tiles
 
     @property
     def _streams(self) -> bool:
@@ -312,10 +321,14 @@ class Matmul(OperandBlocks):
 
     def _products_ns(self) -> float:
         """Time of the Tensor engine."""
-        sizes, core = self._sizes, self._context.core
-        columns, dtype = min(self._moving, sizes.columns), self._right.dtype
-        once = instruction_ns(core, Engine.TENSOR, Opcode.MATMUL, columns, dtype)
-        return sizes.batch * self._row_tiles * self._depth_tiles * self._column_tiles * once
+        sizes, full, left = self._sizes, *divmod(self._sizes.columns, self._moving)
+        once = sum(
+            count
+            * instruction_ns(self._context.core, Engine.TENSOR, Opcode.MATMUL, columns, self._right.dtype)
+            for count, columns in ((full, self._moving), (1, left))
+            if columns
+        )
+        return sizes.batch * self._row_tiles * self._depth_tiles * once
 
     def _less_depth(self, depth_tiles: int) -> int:
         """Fewer tiles of the contraction for a block, where so many do not fit."""

@@ -77,7 +77,9 @@ def linear(rows, inputs, outputs, dtype=torch.float32):
     return compile_module(lowered(torch.ops.aten.mm.default, data, weight.T), CORE)
 
 
-@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 200_704, 10), (32, 25_088, 512)])
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"), [(64, 200_704, 10), (32, 25_088, 512), (4096, 768, 768)]
+)
 def test_what_meets_one_block_of_the_other_side_never_goes_back_to_memory_to_be_turned(rows, inputs, outputs):
     program = linear(rows, inputs, outputs)
     moved = loaded(program)["bytes"].sum()
@@ -97,3 +99,8 @@ def test_where_products_take_longest_operands_are_read_seldom():
     program = gradient_of_weight(2048, 2048, 2048, torch.float32, hardware.get("trn2"))
     once = 2 * 2048 * 2048 * torch.float32.itemsize
     assert loaded(program)["bytes"].sum() <= 3 * once
+
+
+def test_a_last_tile_of_few_columns_counts_as_what_it_is_where_blocks_are_chosen():
+    program = gradient_of_weight(4096, 768, 768, torch.float32)
+    assert loaded(program)["bytes"].sum() <= 1.5 * 2 * 4096 * 768 * torch.float32.itemsize
