@@ -248,7 +248,8 @@ class Matmul(OperandBlocks):
         ]
         if self._searches_blocks:
             return self._best((*fitting, *self._in_parts(budget)))
-        return fitting[0] if fitting else self._part(min(banks, self._row_tiles), 1, budget)
+        rows = min(banks, self._row_tiles)
+        return fitting[0] if fitting else self._part(rows, min(banks // rows, column_tiles), budget)
 
     def _best(self, choices: Sequence[Blocking]) -> Blocking:
         """What loads least of the choices that take hardly longer than the quickest."""

@@ -22,6 +22,7 @@ from neuron_tools.compiler.codegen.windows import MANY_TAPS, Window
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.simulator.dma_costs import stretch_time_ns
 
 FORMS = ("taps", "rows", "pixels")
 
@@ -33,27 +34,22 @@ class _Way:
     """What one way costs.
 
     Attributes:
-        elements, run: Of the image: how many are loaded, in pieces of so many.
-        kernel_run: Elements of a piece of the kernel.
+        moved: (elements, how many of them lie together) of each thing that is moved.
         depth_tiles: Passes of all columns through the array.
     """
 
-    elements: int
-    run: int
-    kernel_run: int
+    moved: tuple[tuple[int, int], ...]
     depth_tiles: int
 
     def nanoseconds(self, window: Window, item: int, core: NeuronCore) -> float:
-        """The longer of loading both operands and multiplying them."""
-        kernel = window.outputs * window.inputs * window.taps
-        loading = sum(
-            elements / run * (run * item / core.dma_engine_bandwidth * 1e9 + core.dma_packet_overhead_ns)
-            for elements, run in ((self.elements, self.run), (kernel, self.kernel_run))
+        """The longer of moving everything and multiplying."""
+        moving = sum(
+            elements / run * stretch_time_ns(core, run * item, strided=False) for elements, run in self.moved
         )
         rows = -(-window.outputs // core.tensor_columns)
         speed = 1.0 if item <= 2 else core.tensor_speed_f32
         streaming = self.depth_tiles * rows * window.column_elements / core.tensor_clock_ghz / speed
-        return max(loading / core.dma_engines, streaming)
+        return max(moving / core.dma_engines, streaming)
 
 
 def quickest_form(core: NeuronCore, window: Window, item: int, kernel_runs: Mapping[str, int]) -> str:
@@ -68,15 +64,22 @@ def quickest_form(core: NeuronCore, window: Window, item: int, kernel_runs: Mapp
     tiles, columns = core.tensor_rows, window.column_elements
     depth, rows = window.inputs * window.taps, window.inputs * window.tap_rows
     reached = window.output_row * window.stride
-    turned = 2 * window.inputs * window.images * window.input_pixels
+    turned = window.inputs * window.images * window.input_pixels
     tap_columns, rows_read = window.taps // window.tap_rows, columns // window.output_row
-    ways = (
-        _Way(depth * columns * window.stride, reached, kernel_runs["taps"], -(-depth // tiles)),
-        _Way(rows * rows_read * window.input_row, window.input_row, kernel_runs["rows"],
-             tap_columns * -(-rows // tiles)),
-        _Way(depth * columns + turned, pixels_together(window), kernel_runs["pixels"], -(-depth // tiles)),
-    )  # fmt: skip
-    return min(zip(FORMS, ways), key=lambda pair: pair[1].nanoseconds(window, item, core))[0]
+    images = {
+        "taps": ((depth * columns * window.stride, reached),),
+        "rows": ((rows * rows_read * window.input_row, window.input_row),),
+        "pixels": (
+            (depth * columns, pixels_together(window)), (turned, window.input_pixels), (turned, window.images)
+        ),
+    }  # fmt: skip
+    passes = {"rows": tap_columns * -(-rows // tiles)}
+    kernel = window.outputs * window.inputs * window.taps
+    ways = {
+        form: _Way((*images[form], (kernel, kernel_runs[form])), passes.get(form, -(-depth // tiles)))
+        for form in FORMS
+    }
+    return min(FORMS, key=lambda form: ways[form].nanoseconds(window, item, core))
 
 
 def by_rows(window: Window) -> Window:

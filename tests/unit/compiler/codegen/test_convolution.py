@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from neuron_tools import hardware
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.records.program import Memory, Opcode, Program, TensorKind
@@ -128,3 +129,20 @@ def test_the_gradient_of_a_strided_convolutions_image_multiplies_no_zeros(kernel
 def multiplied_columns(program: Program) -> int:
     """Columns that pass the Tensor engine."""
     return int(program.instructions["elements"][program.instructions["opcode"] == Opcode.MATMUL].sum())
+
+
+def gradient_of_kernel(images: int, channels: int, side: int, dtype: torch.dtype) -> Program:
+    """The gradient of a 3 x 3 kernel."""
+    image = torch.empty(images, channels, side, side, dtype=dtype, device="meta")
+    kernel = torch.empty(channels, channels, 3, 3, dtype=dtype, device="meta")
+    options = (None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False])
+    backward = torch.ops.aten.convolution_backward.default
+    return compile_module(lowered(backward, image, image, kernel, *options), hardware.get("trn1"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_of_kernels_load_a_gradient_once_for_all_taps(dtype):
+    program = gradient_of_kernel(16, 64, 56, dtype)
+    size = 16 * 64 * 56 * 56 * dtype.itemsize
+    loaded = program.dmas[program.dmas["source_memory"] == Memory.HBM]
+    assert loaded["bytes"].sum() <= 4.1 * size  # the image's rows three times
