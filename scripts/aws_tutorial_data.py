@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -160,6 +162,36 @@ def prepare_llama() -> None:
     datasets.Dataset.from_dict(columns).save_to_disk("data")
 
 
+def prepare_llama_checkpoint() -> None:
+    """A small configuration beside the script, and weights and a tokenizer in the form of Meta's files."""
+    import torch
+
+    words = [*"abcdefghijklmnopqrstuvwxyz ", *(f" {number}" for number in range(27, 64))]
+    lines = (f"{base64.b64encode(word.encode()).decode()} {rank}\n" for rank, word in enumerate(words))
+    Path("tokenizer.model").write_text("".join(lines))
+    rows = len(words) + 256
+    sizes = {
+        "vocab_size": rows, "hidden_size": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "head_dim": 16,
+        "intermediate_size": 128, "pad_token": len(words) + 4,
+    }  # fmt: skip
+    text = Path("config.py").read_text().replace("dtype=torch.bfloat16", "dtype=torch.float32")
+    for name, size in sizes.items():
+        text = re.sub(rf"(\n    {name})=\d+,", rf"\1={size},", text)
+    Path("config.py").write_text(text)
+    shapes = {
+        "attention.wq": (64, 64), "attention.wk": (32, 64), "attention.wv": (32, 64),
+        "attention.wo": (64, 64),
+        "feed_forward.w1": (128, 64), "feed_forward.w3": (128, 64), "feed_forward.w2": (64, 128),
+    }  # fmt: skip
+    torch.manual_seed(0)
+    weights = {"tok_embeddings.weight": torch.randn(rows, 64) / 5, "norm.weight": torch.ones(64)}
+    for layer in range(2):
+        names = {name: torch.randn(shape) / 4 for name, shape in shapes.items()}
+        names |= {name: torch.ones(64) for name in ("attention_norm", "ffn_norm")}
+        weights |= {f"layers.{layer}.{name}.weight": value for name, value in names.items()}
+    torch.save(weights, "consolidated.00.pth")
+
+
 PREPARE: Mapping[str, Callable[[], None]] = {
     "mlp": prepare_mlp,
     "mlp_torchrun": prepare_mlp,
@@ -173,6 +205,7 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "distilbert": prepare_distilbert,
     "gpt2_features": prepare_gpt2_features,
     "bert_mrpc": prepare_bert_classifier,
+    "nxd_llama": prepare_llama_checkpoint,
     "t5": prepare_t5,
     "resnet50": prepare_resnet,
     "inf1_bert": prepare_bert_benchmark,

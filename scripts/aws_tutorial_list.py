@@ -22,6 +22,7 @@ class Tutorial:
         outputs: Instead, for inference: expression of what the device gave -> of what the CPU gives; these
             are kept when the script ends.
         arguments: Of its command.
+        compiles: Arguments of a run on the device before that, which is not captured.
         edits: Text -> text in the script; data, model hub and sizes alone.
         for_cpu: Further edits for the CPU's run.
         cpu_arguments: Arguments of the CPU's run, where they are others.
@@ -36,6 +37,7 @@ class Tutorial:
     script: str
     shown: str = ""
     arguments: Sequence[str] = ()
+    compiles: Sequence[str] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
     edits: Mapping[str, str] = field(default_factory=dict)
     for_cpu: Mapping[str, str] = field(default_factory=dict)
@@ -234,6 +236,9 @@ _INF1: Mapping[str, Tutorial] = {
         environment={"NEURON_RT_NUM_CORES": "16"},
     ),
 }
+_GENERATED = shlex.split(
+    "--model-path consolidated.00.pth --tokenizer-path tokenizer.model --prompts \"['how tall','what is']\""
+)
 _T5_ON_CPU = (
     "T5ForConditionalGeneration.from_pretrained(model_name).generate(**tokenizer(prompt, "
     "max_length=max_length, truncation=True, padding='max_length', return_tensors='pt'), "
@@ -271,6 +276,18 @@ _INF2: Mapping[str, Tutorial] = {
         },
         edits=_FEWER_CALLS,
         packages=("transformers",),
+        target="inf2",
+    ),
+    "nxd_llama": Tutorial(
+        "neuronx-distributed/examples/inference/llama",
+        "run.py",
+        r"(\d+)(?=[^\n]*\|>)",
+        ("generate_nxd", "--compiled-model-path", "compiled", *_GENERATED),
+        compiles=shlex.split(
+            "compile --tp-degree 2 --seq-len 32 --model-path consolidated.00.pth --output-path compiled"
+        ),
+        cpu_arguments=("generate_cpu", "--seq-len", "32", *_GENERATED),
+        packages=("neuronx_distributed", "fire", "tiktoken", "regex", "termcolor"),
         target="inf2",
     ),
     "t5": Tutorial(

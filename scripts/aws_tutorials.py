@@ -135,7 +135,7 @@ def run_tutorial(name: str) -> Outcome:
 def _figures(tutorial: Tutorial, folder: Path, printed: Sequence[str]) -> tuple[Figures, Figures]:
     """What the CPU gave, and the device."""
     if not tutorial.outputs:
-        return figures_in(printed[1], tutorial.shown), figures_in(printed[2], tutorial.shown)
+        return figures_in(printed[1], tutorial.shown), figures_in(printed[-1], tutorial.shown)
     device, cpu = kept_outputs(folder)
     return _as_figures(cpu), _as_figures(device)
 
@@ -147,6 +147,8 @@ def _commands(name: str, script: str) -> Iterable[Sequence[str]]:
     if tutorial.shown:
         arguments = tutorial.arguments if tutorial.cpu_arguments is None else tutorial.cpu_arguments
         yield [*tutorial.launch, _cpu_script(script), *arguments]
+    if tutorial.compiles:
+        yield ["-m", "neuron_tools", "--target", tutorial.target, script, *tutorial.compiles]
     capture = ["-m", "neuron_profile.cli", "capture", "--target", tutorial.target, "-o", PROFILE, "--"]
     program = [sys.executable, *tutorial.launch, script, *tutorial.arguments]
     yield [*capture, *program]

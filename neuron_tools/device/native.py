@@ -92,6 +92,11 @@ def register_xla_device() -> None:
     core().register_xla_device()
 
 
+def register_ranked_model() -> None:
+    """Lets TorchScript know `torch.classes.neuron.SPMDModel`, a program on several cores of this process."""
+    core().register_ranked_model()
+
+
 def set_memory_limit(limit_bytes: int) -> None:
     """Device memory of each NeuronCore in bytes; 0 means no limit. Default: `$NEURON_TOOLS_HBM_BYTES`."""
     core().set_memory_limit(limit_bytes)

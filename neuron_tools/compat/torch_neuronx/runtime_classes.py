@@ -1,13 +1,18 @@
-"""`torch.classes.neuron`: the runtime, and names of other classes, which libraries use in annotations."""
+"""`torch.classes.neuron`: the runtime, models for several ranks, and names for annotations."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from neuron_tools.compat.absent import Absent
-from neuron_tools.frontends.torch_trace.placement import choose_cores
+from neuron_tools.device import native
+from neuron_tools.frontends.torch_trace import ranks as ranks  # registers what models for several ranks call
+from neuron_tools.frontends.torch_trace.placement import check_cores, choose_cores
 
-NAMES = ("LayoutTransformation", "Model", "ParallelModel", "SPMDBucketModel", "SPMDModel")
+NAMES = ("LayoutTransformation", "Model", "ParallelModel", "SPMDBucketModel")
+_library = torch.library.Library("neuron", "FRAGMENT")
 
 
 class Runtime:
@@ -32,8 +37,25 @@ class Runtime:
         choose_cores(range(start_nc, start_nc + nc_count))
 
 
+def parallel_load(checkpoint: Sequence[Mapping[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
+    """Put the weights of each rank on its core.
+
+    Raises:
+        TraceError: There are too few cores.
+    """
+    check_cores(range(len(checkpoint)))
+    return [
+        {name: value.to(f"neuron:{rank}") for name, value in weights.items()}
+        for rank, weights in enumerate(checkpoint)
+    ]
+
+
 def register() -> None:
     """Let the names be found."""
+    native.register_ranked_model()
+    if not hasattr(torch.ops.neuron, "_parallel_load"):
+        _library.define("_parallel_load(Dict(str, Tensor)[] checkpoint) -> Dict(str, Tensor)[]")
+        _library.impl("_parallel_load", parallel_load, "CompositeExplicitAutograd")
     torch.classes.neuron.Runtime = Runtime
     for name in NAMES:
         stand_in = Absent(f"torch.classes.neuron.{name}", "it runs AWS's own files; use torch_neuronx.trace.")

@@ -3,6 +3,7 @@
 
 #include "generator.h"
 #include "memory.h"
+#include "ranked_model.h"
 #include "registration.h"
 #include "skipped_values.h"
 #include "xla_device.h"
@@ -95,6 +96,7 @@ PyObject* get_skips_values_of(PyObject*, PyObject* argument) {
 PyMethodDef device_functions[] = {
     {"register_kernels", call<register_kernels>, METH_NOARGS, nullptr},
     {"register_xla_device", call<register_xla_device>, METH_NOARGS, nullptr},
+    {"register_ranked_model", call<register_ranked_model>, METH_NOARGS, nullptr},
     {"device_count", call<device_count>, METH_NOARGS, nullptr},
     {"set_default_device_count", call_with_number<set_default_device_count>, METH_O, nullptr},
     {"current_device", call<current_device>, METH_NOARGS, nullptr},

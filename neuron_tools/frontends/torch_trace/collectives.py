@@ -12,6 +12,8 @@ import torch
 from torch import fx
 
 from neuron_tools.frontends.torch_lowering.decompositions.collectives import NAMESPACE, OPCODES
+from neuron_tools.frontends.torch_lowering.meshes import groups_of
+from neuron_tools.frontends.torch_trace.ranked_values import collective
 
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 
@@ -52,6 +54,8 @@ def _implementation(name: str) -> Callable[..., torch.Tensor]:
     functional = getattr(torch.ops, NAMESPACE)
 
     def run(*arguments: Any) -> torch.Tensor:
+        if groups := groups_of(arguments[-1]):
+            return collective(name, arguments, groups)
         result: torch.Tensor = functional.wait_tensor(getattr(functional, name)(*arguments))
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +25,8 @@ class ExportedModel:
         graph_module: Placeholders for `weights`, then one per input tensor; returns a flat tuple.
         weights: What the first placeholders stand for: parameters, buffers and constants.
         weight_names: Their attribute paths.
-        output_count: How many of the graph's last results are the model's; those before are new values of
-            buffers.
+        output_count: How many of the graph's last results are the model's.
+        written: Attribute paths of the buffers whose new values are the results before them.
         structure: How the model's results are put together from the flat ones.
     """
 
@@ -35,6 +36,7 @@ class ExportedModel:
     weight_names: tuple[str, ...]
     output_count: int
     structure: pytree.TreeSpec
+    written: tuple[str, ...] = ()
 
 
 class _Function(torch.nn.Module):
@@ -53,40 +55,51 @@ def as_module(function: Callable[..., Any]) -> torch.nn.Module:
     return function if isinstance(function, torch.nn.Module) else _Function(function)
 
 
+def on_host(model: torch.nn.Module) -> torch.nn.Module:
+    """The model itself where it is on the CPU, else a copy there."""
+    tensors = [*model.parameters(), *model.buffers()]
+    if all(tensor.device.type == "cpu" for tensor in tensors):
+        return model
+    return copy.deepcopy(model).cpu()
+
+
 def _name(model: torch.nn.Module) -> str:
     return "function" if isinstance(model, _Function) else type(model).__name__
 
 
-def export_model(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedModel:
+def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") -> ExportedModel:
     """Export a model for inference.
 
     Args:
         model: On the CPU.
         inputs: Example inputs; the graph is for their shapes and element types.
+        name: What the model is called, where not by its class.
 
     Raises:
         TraceError: The model's Python cannot be turned into a graph, or a shape in it depends on values.
     """
+    name = name or _name(model)
     try:
         with torch.no_grad():
             program = torch.export.export(model, tuple(inputs), strict=False).run_decompositions({})
     except Exception as error:  # exporting runs the user's code and much of PyTorch's: anything may be raised
         reason = str(error).strip().split("\n")[0][:200]
         raise TraceError(
-            f"{_name(model)} cannot be traced ({type(error).__name__}: {reason}): trace a module "
+            f"{name} cannot be traced ({type(error).__name__}: {reason}): trace a module "
             "whose inputs and results are tensors and whose control flow does not depend on values."
         ) from error
-    _refuse_dynamic_shapes(program.graph, _name(model))
+    _refuse_dynamic_shapes(program.graph, name)
     specs = program.graph_signature.input_specs
     lifted = [spec for spec in specs if spec.kind != InputKind.USER_INPUT]
     tensors = {**program.state_dict, **program.constants}
     return ExportedModel(
-        name=_name(model),
+        name=name,
         graph_module=program.graph_module,
         weights=tuple(tensors[str(spec.target)].detach() for spec in lifted),
         weight_names=tuple(str(spec.target) for spec in lifted),
         output_count=len(program.graph_signature.user_outputs),
         structure=program.call_spec.out_spec,
+        written=tuple(program.graph_signature.buffers_to_mutate.values()),
     )
 
 

@@ -131,8 +131,8 @@ def execute_states(
     known = _known_results.get() or {}
     if digest in known:
         return [result.clone() for result in known[digest]]
-    loaded = _load(artifact, digest)
-    _check(loaded, inputs)
+    loaded = load(artifact, digest)
+    check_inputs(loaded, inputs)
     kept = dict(zip(states, results))
     if executables.current() is None:
         computed = [*_compute(loaded, [*weights, *(value.detach().cpu() for value in inputs)])]
@@ -275,7 +275,8 @@ def _recorded(
     return results
 
 
-def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:
+def load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:
+    """The artifact; it is read where it is new."""
     if digest not in _loaded:
         neff = read_artifact(artifact)
         values = torch.jit.load(io.BytesIO(neff.attachments[VALUES]))
@@ -287,10 +288,20 @@ def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:
     return _loaded[digest]
 
 
-def _check(loaded: LoadedArtifact, inputs: Sequence[torch.Tensor]) -> None:
-    found = tuple(map(describe, inputs))
-    if found != loaded.inputs:
+def check_inputs(loaded: LoadedArtifact, inputs: Sequence[torch.Tensor], skipped: int = 0) -> None:
+    """Refuse inputs that the artifact was not compiled for.
+
+    Args:
+        loaded: The artifact.
+        inputs: The inputs.
+        skipped: How many of its inputs stand before them.
+
+    Raises:
+        TraceError: They are of other shapes or element types.
+    """
+    found, expected = tuple(map(describe, inputs)), loaded.inputs[skipped:]
+    if found != expected:
         raise TraceError(
-            f"The model was traced for inputs {', '.join(loaded.inputs)}, not {', '.join(found)}: "
+            f"The model was traced for inputs {', '.join(expected)}, not {', '.join(found)}: "
             "call it with inputs of these types and shapes, or trace it for the others."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,12 @@ from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace import operator as operator  # registers what traced models call
 from neuron_tools.frontends.torch_trace.compiling import Segment, compile_segment
 from neuron_tools.frontends.torch_trace.errors import NothingToRun, TraceError
-from neuron_tools.frontends.torch_trace.exported import ExportedModel, as_module, export_model
+from neuron_tools.frontends.torch_trace.exported import (
+    ExportedModel,
+    as_module,
+    export_model,
+    on_host,
+)
 from neuron_tools.frontends.torch_trace.placement import note_loaded
 from neuron_tools.frontends.torch_trace.segments import (
     SEGMENT_PREFIX,
@@ -85,7 +89,7 @@ def trace(
     options = options or TraceOptions()
     inputs = example_tensors(example_inputs)
     given = as_module(function)
-    model = _on_host(given)
+    model = on_host(given)
     with executables.without_provider(), torch.no_grad():
         exported = export_model(model, inputs)
         states = find_states(given, exported, options.states)
@@ -111,13 +115,6 @@ def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
             "the model in a module that takes tensors only."
         )
     return tuple(value.detach().cpu() for value in inputs)
-
-
-def _on_host(model: torch.nn.Module) -> torch.nn.Module:
-    tensors = [*model.parameters(), *model.buffers()]
-    if all(tensor.device.type == "cpu" for tensor in tensors):
-        return model
-    return copy.deepcopy(model).cpu()
 
 
 def _segmented(exported: ExportedModel, inputs: Sequence[torch.Tensor], rules: SegmentRules) -> Segmented:

@@ -6,16 +6,20 @@ The ranks exchange values when one is recorded, and meet there in time; the grap
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.distributed as dist
 
+from neuron_tools.frontends.torch_lowering.meshes import groups_of
+
 _functional = torch.ops._c10d_functional
+Group: TypeAlias = dist.ProcessGroup | str | None
+"""A group, or the name of groups of ranks (`meshes`); the whole job by default."""
 Form = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
-def all_reduce(tensor: torch.Tensor, reduction: str, group: dist.ProcessGroup | None = None) -> torch.Tensor:
+def all_reduce(tensor: torch.Tensor, reduction: str, group: Group = None) -> torch.Tensor:
     """Reduce over the ranks of a group.
 
     Args:
@@ -26,34 +30,30 @@ def all_reduce(tensor: torch.Tensor, reduction: str, group: dist.ProcessGroup | 
     return _done(_functional.all_reduce(tensor, reduction, _name(group)))
 
 
-def all_gather(tensor: torch.Tensor, axis: int = 0, group: dist.ProcessGroup | None = None) -> torch.Tensor:
+def all_gather(tensor: torch.Tensor, axis: int = 0, group: Group = None) -> torch.Tensor:
     """The ranks' tensors, one after the other along an axis."""
-    ranks = dist.get_world_size(group)
+    ranks = _size(group)
     gathered = _done(_functional.all_gather_into_tensor(tensor.contiguous(), ranks, _name(group)))
     return gathered if axis == 0 else torch.cat(gathered.chunk(ranks), axis)
 
 
-def reduce_scatter(
-    tensor: torch.Tensor, reduction: str, axis: int = 0, group: dist.ProcessGroup | None = None
-) -> torch.Tensor:
+def reduce_scatter(tensor: torch.Tensor, reduction: str, axis: int = 0, group: Group = None) -> torch.Tensor:
     """This rank's part of the reduced tensor, cut along an axis."""
-    ranks = dist.get_world_size(group)
+    ranks = _size(group)
     rows = tensor if axis == 0 else torch.cat(tensor.chunk(ranks, axis))
     return _done(_functional.reduce_scatter_tensor(rows.contiguous(), reduction, ranks, _name(group)))
 
 
-def all_to_all(
-    tensor: torch.Tensor, split_axis: int, concat_axis: int, group: dist.ProcessGroup | None = None
-) -> torch.Tensor:
+def all_to_all(tensor: torch.Tensor, split_axis: int, concat_axis: int, group: Group = None) -> torch.Tensor:
     """Part r along one axis goes to rank r; what comes is put together along another."""
-    ranks = dist.get_world_size(group)
+    ranks = _size(group)
     rows = torch.stack(tensor.chunk(ranks, split_axis))
     sizes = [1] * ranks
     come = _done(_functional.all_to_all_single(rows, sizes, sizes, _name(group)))
     return torch.cat(come.unbind(), concat_axis)
 
 
-def broadcast(tensor: torch.Tensor, source: int, group: dist.ProcessGroup | None = None) -> torch.Tensor:
+def broadcast(tensor: torch.Tensor, source: int, group: Group = None) -> torch.Tensor:
     """One rank's tensor; `source` is its place in the group."""
     return _done(_functional.broadcast(tensor, source, _name(group)))
 
@@ -80,7 +80,14 @@ def _done(tensor: torch.Tensor) -> torch.Tensor:
     return waited
 
 
-def _name(group: dist.ProcessGroup | None) -> str:
+def _size(group: Group) -> int:
+    groups = groups_of(group)
+    return len(groups[0]) if groups else dist.get_world_size(group)
+
+
+def _name(group: Group) -> str:
+    if isinstance(group, str):
+        return group
     chosen = dist.group.WORLD if group is None else group
     return str(chosen.group_name)
 

@@ -94,7 +94,7 @@ def test_a_core_that_does_not_exist_is_refused(torch_neuronx, traced):
 
 def test_a_model_stays_on_its_core(torch_neuronx, traced, tmp_path, monkeypatch):
     cores = []
-    monkeypatch.setattr(operator, "_check", lambda *_: cores.append(torch.neuron.current_device()))
+    monkeypatch.setattr(operator, "check_inputs", lambda *_: cores.append(torch.neuron.current_device()))
     torch.jit.save(traced, tmp_path / "model.pt")
     for model in (traced, torch.jit.load(tmp_path / "model.pt")):
         torch_neuronx.move_trace_to_device(model, 1)

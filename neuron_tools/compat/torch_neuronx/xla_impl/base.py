@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from neuron_tools.compat.absent import Absent
+from neuron_tools.compat.torch_neuronx.xla_impl.scribe import built
 
 __all__ = ["xla_call", "xla_hlo_call"]
 
@@ -15,9 +15,6 @@ def xla_call(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def xla_hlo_call(function: Callable[..., Any]) -> Absent:
-    """What says, when it is called, that a function which builds HLO by AWS's own builder is not run."""
-    return Absent(
-        f"What {function.__qualname__} builds",
-        "AWS's builder of HLO is closed; write it in PyTorch's operators.",
-    )
+def xla_hlo_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors that does what a function builds by HLO's operations (`scribe`)."""
+    return built(function)

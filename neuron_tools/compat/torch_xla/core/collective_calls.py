@@ -112,7 +112,8 @@ def collective_broadcast(
     if not has_others():
         return
     group = group_of(groups)
-    root = root_ordinal if group is None else dist.get_group_rank(group, root_ordinal)
+    is_group = isinstance(group, dist.ProcessGroup)
+    root = dist.get_group_rank(group, root_ordinal) if is_group else root_ordinal
     with torch.no_grad():
         for tensor in tensors:
             tensor.copy_(collectives.broadcast(tensor, root, group))

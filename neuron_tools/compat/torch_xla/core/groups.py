@@ -7,6 +7,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from neuron_tools.frontends.torch_lowering.meshes import is_tracing_ranks, mesh_name
+
 from .ranks import BACKEND, get_ordinal, xrt_world_size
 
 Groups = Sequence[Sequence[int]]
@@ -18,8 +20,11 @@ _original = dist.new_group
 def group_of(groups: Groups | None) -> Any:
     """This rank's process group among `groups`; None for the whole job.
 
-    Where this rank is in none of them, they stand for all of their size, one after the other.
+    Where this rank is in none of them, they stand for all of their size, one after the other. A model that is
+    traced for all ranks gets the groups' name.
     """
+    if is_tracing_ranks():
+        return mesh_name(groups or [range(xrt_world_size())])
     if not groups or len(groups[0]) == xrt_world_size():
         return None
     rank, size = get_ordinal(), len(groups[0])

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 
+import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import _disable_current_modes
 
 from neuron_tools.device.distributed.registration import register_alias
+from neuron_tools.frontends.torch_lowering.meshes import is_tracing_ranks
 
 BACKEND = "xla"
 register_alias(BACKEND)
 
 
 def get_ordinal(defval: int = 0) -> int:
-    """The rank of this process."""
-    return dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", defval))
+    """The rank of this process; libraries that trace for others put another module at `torch.distributed`."""
+    job = torch.distributed
+    return job.get_rank() if job.is_initialized() else int(os.environ.get("RANK", defval))
 
 
 def get_local_ordinal(defval: int = 0) -> int:
@@ -25,7 +28,8 @@ def get_local_ordinal(defval: int = 0) -> int:
 
 def xrt_world_size(defval: int = 1) -> int:
     """Processes of the job."""
-    return dist.get_world_size() if dist.is_initialized() else int(os.environ.get("WORLD_SIZE", defval))
+    job = torch.distributed
+    return job.get_world_size() if job.is_initialized() else int(os.environ.get("WORLD_SIZE", defval))
 
 
 def is_master_ordinal(local: bool = True) -> bool:
@@ -37,7 +41,7 @@ def has_others() -> bool:
     """Whether there are other processes; joins their process group where the program has not done it."""
     if xrt_world_size() == 1:
         return False
-    if not dist.is_initialized():
+    if not torch.distributed.is_initialized() and not is_tracing_ranks():
         with _disable_current_modes():  # the first collective may stand in a model that is traced
             dist.init_process_group(BACKEND, init_method="env://")
     return True

@@ -10,6 +10,7 @@ from torch import fx
 
 from neuron_tools.frontends.torch_lowering.decompositions.registry import replaces
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
+from neuron_tools.frontends.torch_lowering.meshes import groups_of
 
 NAMESPACE = "_c10d_functional"
 OPCODES: Mapping[str, str] = {
@@ -39,9 +40,11 @@ def _maker(opcode: str) -> Callable[[fx.Node], Intrinsic | None]:
 
 
 def ranks_of(group: Any) -> tuple[int, ...] | None:
-    """The ranks of a process group, given as itself or by its name; None for one that there is not."""
+    """The ranks of a group, given as itself or by its name; None for one that there is not."""
     import torch.distributed as dist
 
+    if groups := groups_of(group):
+        return groups[0]
     try:
         resolved = dist.distributed_c10d._resolve_process_group(group) if isinstance(group, str) else group
         return tuple(dist.get_process_group_ranks(resolved))

@@ -1,0 +1,175 @@
+"""Runs one program on several NeuronCores of this process at once: a rank on each.
+
+Importing this module registers `neuron_tools::run_ranks`, which `torch.classes.neuron.SPMDModel` calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.operator import LoadedArtifact, check_inputs, load
+from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
+from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
+from neuron_tools.frontends.torch_trace.ranked_program import RankedCall
+from neuron_tools.frontends.torch_trace.ranked_values import for_each_rank
+from neuron_tools.frontends.torch_trace.shapes import shape_of
+from neuron_tools.neff.generation import check_generation
+
+Named = Mapping[str, torch.Tensor]
+Tensors = list[torch.Tensor]
+_library = torch.library.Library("neuron_tools", "FRAGMENT")
+_library.define(
+    "run_ranks(Tensor artifact, str digest, Dict(str, Tensor)[] states, Dict(str, Tensor)[] weights, "
+    "Tensor[][] inputs, int first_rank, int ranks, bool on_device) -> Tensor[][]"
+)
+_library.define("example_results(Tensor artifact, str digest) -> Tensor[]")
+
+
+def example_results(artifact: torch.Tensor, digest: str) -> Tensors:
+    """Zeros of the shapes that a program gives its caller."""
+    shapes = RankedCall.of(load(artifact, digest).neff).result_shapes
+    return [torch.zeros(shape_of(text), dtype=getattr(torch, text[: text.index("[")])) for text in shapes]
+
+
+@keeps_errors
+def run_ranks(
+    artifact: torch.Tensor,
+    digest: str,
+    states: Sequence[Named],
+    weights: Sequence[Named],
+    inputs: Sequence[Sequence[torch.Tensor]],
+    first_rank: int,
+    ranks: int,
+    on_device: bool,
+) -> list[Tensors]:
+    """Run a program on all ranks.
+
+    Args:
+        artifact: The archive's bytes, uint8.
+        digest: Stands for them.
+        states: Of each rank, by name, on its core: they get their next values.
+        weights: Of each rank, by name, on its core.
+        inputs: Of each rank.
+        first_rank: The first rank of this process.
+        ranks: Of the whole job.
+        on_device: Leave the results on the cores, so that the host does not wait for them.
+
+    Returns:
+        Each rank's results.
+
+    Raises:
+        TraceError: The ranks are not all here, there are too few cores, a weight is missing, or the inputs
+            are of other shapes or element types.
+        NeffError: The archive is for another generation of NeuronCores.
+    """
+    if first_rank or len(inputs) != ranks:
+        raise TraceError(
+            f"{len(inputs)} of {ranks} ranks are in this process: ranks of one model on several machines are "
+            "not simulated; let local_ranks_size be world_size."
+        )
+    check_cores(range(ranks))
+    loaded = load(artifact, digest)
+    call = RankedCall.of(loaded.neff)
+    for own in inputs:
+        check_inputs(loaded, own, len(call.states))
+    brought = [
+        _Rank(call, rank, _at(states, rank), _at(weights, rank), own) for rank, own in enumerate(inputs)
+    ]
+    if executables.current() is None:
+        return _values(loaded, brought)
+    check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
+    return _timed(loaded, digest, brought, on_device)
+
+
+_library.impl("run_ranks", run_ranks, "CompositeExplicitAutograd")
+_library.impl("example_results", example_results, "CompositeExplicitAutograd")
+
+
+def _at(of_ranks: Sequence[Named], rank: int) -> Named:
+    return of_ranks[rank] if rank < len(of_ranks) else {}
+
+
+class _Rank:
+    """What one rank brings to a call.
+
+    Args:
+        call: How the program is called.
+        number: Of the rank.
+        states: By name.
+        weights: By name.
+        inputs: Of the call.
+    """
+
+    def __init__(
+        self, call: RankedCall, number: int, states: Named, weights: Named, inputs: Sequence[torch.Tensor]
+    ) -> None:
+        self.number, self._call, self.inputs = number, call, [value.detach() for value in inputs]
+        self._weights = [self._find(name, weights, states) for name in call.weights]
+        self._states = [self._find(name, states, weights) for name in call.states]
+
+    def _find(self, name: str, first: Named, second: Named) -> torch.Tensor:
+        if name in first or name in second:
+            return first[name] if name in first else second[name]
+        raise TraceError(
+            f"Rank {self.number} has no weight {name}: pass each rank's checkpoint with all weights of the "
+            "model that was traced."
+        )
+
+    def arguments(self) -> Tensors:
+        """On the host; those of the device are not copied."""
+        from neuron_tools.device.distributed.host_values import host_alias
+
+        return [host_alias(value) for value in (*self._weights, *self._states, *self.inputs)]
+
+    def taken(self, results: Sequence[torch.Tensor]) -> Tensors:
+        """What the caller gets of the program's results; states get their next values."""
+        from neuron_tools.device.distributed.host_values import host_alias
+
+        next_values = [results[number] for number in self._call.next_values]
+        for state, value in zip(self._states, next_values):
+            host_alias(state).copy_(value)
+        return [results[number] for number in self._call.results]
+
+
+def _values(loaded: LoadedArtifact, brought: Sequence[_Rank]) -> list[Tensors]:
+    def compute(rank: int) -> Sequence[torch.Tensor]:
+        with torch.no_grad():
+            computed: Sequence[torch.Tensor] = loaded.values(*loaded.weights, *brought[rank].arguments())
+            return computed
+
+    made = for_each_rank(compute, len(brought))
+    return [rank.taken(results) for rank, results in zip(brought, made)]
+
+
+def _timed(loaded: LoadedArtifact, digest: str, brought: Sequence[_Rank], on_device: bool) -> list[Tensors]:
+    """Run with a capture: no rank begins before all can: its collectives wait for the others."""
+    from neuron_tools.device import native
+
+    provider, program = executables.current(), loaded.neff.program
+    assert provider is not None
+    held = [value.to(f"neuron:{rank.number}", non_blocking=True) for rank in brought for value in rank.inputs]
+    with native.unrecorded():
+        executable, duration_ns = provider.executable_of(program, digest)
+        values = _values(loaded, brought)
+        results = [[value.to(f"neuron:{rank}") for value in own] for rank, own in enumerate(values)]
+    _begin_together(len(brought))
+    for rank in brought:
+        with on_core(rank.number):
+            native.run_graph(executable, duration_ns, native.intern_name(program.name))
+    del held
+    if on_device:
+        return results
+    return [[result.cpu() for result in results[0]], *values[1:]]
+
+
+def _begin_together(ranks: int) -> None:
+    from neuron_tools.device import native
+
+    issued = [native.issue_collective(core, False) for core in range(ranks)]
+    ready_ns = max((each[1] for each in issued if each), default=0)
+    for core in range(ranks):
+        native.hold_stream(core, ready_ns)

@@ -1,0 +1,49 @@
+"""One program on several NeuronCores of a process: they work at once, and each has its lane."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.capture.programs import Folder, breaches
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import os
+import torch
+import torch_neuronx
+import torch_xla.core.xla_model as xm
+from libneuronxla import neuron_xla_compile
+from torch_neuronx.xla_impl.trace import generate_hlo
+
+class Rows(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(256, 512, bias=False)
+
+    def forward(self, rows):
+        return xm.all_reduce("sum", [self.linear(rows)], groups=[[0, 1]])[0]
+
+os.environ["WORLD_SIZE"] = "2"
+made = generate_hlo(Rows(), (torch.ones(128, 256),))
+archive = neuron_xla_compile(made.hlo_module.SerializeToString(), "--target inf2")
+model = torch.classes.neuron.SPMDModel(archive, made.metaneff.SerializeToString(), 2, 2)
+weights = [{"linear.weight": torch.full((512, 256), value)} for value in (1.0, 2.0)]
+model.initialize([], torch.ops.neuron._parallel_load(weights), 0)
+for _ in range(3):
+    (result,) = model.forward([torch.ones(128, 256)])
+    assert torch.equal(result, torch.full((128, 512), 768.0)), result
+"""
+
+
+def test_the_ranks_of_a_call_run_at_once_on_their_cores(folder: Folder) -> None:
+    folder.capture(PROGRAM, "--target", "inf2", "--host-clock", "fixed")
+    profile = folder.profile()
+    assert breaches(profile) == []
+    calls = profile.sql(
+        "SELECT pcore_idx, execution_start_ts, execution_end_ts FROM ExecutionInfo WHERE neff_name = 'Rows' "
+        "ORDER BY 1, 2"
+    ).fetchall()
+    assert [core for core, _, _ in calls] == [0, 0, 0, 1, 1, 1]
+    for (_, start, end), (_, other_start, other_end) in zip(calls[:3], calls[3:]):
+        assert max(start, other_start) < min(end, other_end)
