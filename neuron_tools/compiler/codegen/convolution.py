@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,9 +29,10 @@ from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.stored_weights import as_stored
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.codegen.window_forms import (
-    FORMS,
+    Form,
     Numbers,
     by_rows,
+    forms_of,
     joined_groups,
     over_groups,
     plane_by_plane,
@@ -63,12 +65,14 @@ def generate_convolution(context: Context, group: Group) -> None:
     if joined is not None:
         window = over_groups(window, joined)
     keeps_columns = joined is not None and not joined.along_depth
-    form = "pixels" if keeps_columns else _form(context, kernel, right, numbers, window)
-    if form == "rows":
-        window = by_rows(window)
+    form = Form("pixels") if keeps_columns else _form(context, kernel, right, numbers, window)
+    if form.name == "rows":
+        if window.stride == 1:
+            right = replace(right, run=min(right.run, form.held_rows(window) * window.input_row))
+        window = by_rows(window, form)
     sizes = Sizes(window.groups, window.outputs, window.inputs * window.taps, window.column_elements)
     left = _kernel(context, kernel, numbers, form, turns=joined is None or keeps_columns)
-    if form == "pixels":
+    if form.name == "pixels":
         right = turned_image(context, right, numbers, window, joined.count if joined else 1, hlo)
         sizes = joined_sizes(sizes, joined) if joined else sizes
         Matmul(context, group, left, right, sizes, hlo, joined).generate()
@@ -79,16 +83,15 @@ def generate_convolution(context: Context, group: Group) -> None:
     Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
 
 
-def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, window: Window) -> str:
-    """How the partitions are filled where channels alone do not: see `window_forms`; else ""."""
+def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, window: Window) -> Form:
+    """How the partitions are filled where channels alone do not: see `window_forms`; else without a name."""
     if not window.packs_taps:
-        return ""
-    kernels = {form: _kernel(context, kernel, numbers, form) for form in FORMS}
-    runs = {
-        form: (operand if form == "pixels" else _as_read(context, operand, window)).run
-        for form, operand in kernels.items()
-    }
-    return quickest_form(context.core, window, image.dtype.byte_count, runs)
+        return Form("")
+    item, runs = image.dtype.byte_count, {}
+    for form in forms_of(context.core, window, item):
+        operand = _kernel(context, kernel, numbers, form)
+        runs[form] = (operand if form.name == "pixels" else _as_read(context, operand, window)).run
+    return quickest_form(context.core, window, item, runs)
 
 
 def _as_read(context: Context, kernel: Operand, window: Window) -> Operand:
@@ -98,7 +101,7 @@ def _as_read(context: Context, kernel: Operand, window: Window) -> Operand:
     return as_stored(context, kernel, window.inputs * window.taps, window.outputs)
 
 
-def _kernel(context: Context, value: int, numbers: Numbers, form: str, *, turns: bool = True) -> Operand:
+def _kernel(context: Context, value: int, numbers: Numbers, form: Form, *, turns: bool = True) -> Operand:
     """The kernel, turned where what is contracted lies closer together than the outputs.
 
     All taps that have no partitions of their own are loaded together. What goes to the diagonal of several
@@ -106,10 +109,12 @@ def _kernel(context: Context, value: int, numbers: Numbers, form: str, *, turns:
     """
     dims = dict(zip(numbers["kernel"], context.plan.views.layout(value).dims))
     *outer, row = sorted((name for name in dims if name.isdigit()), key=int) or ("",)
-    apart = {"": (), "rows": outer}.get(form, (*outer, row))
+    apart = {"": (), "rows": outer}.get(form.name, (*outer, row))
     contracted = [factor for name in ("i", *apart) for factor in dims.get(name, ())]
     taps = [factor for name in (*outer, row) if name not in apart for factor in dims.get(name, ())]
-    turned = turns and form != "rows" and _least_stride(contracted) < _least_stride(dims["o"])
+    if form.rows > 1:
+        taps += [(min(form.rows, extent), stride) for extent, stride in dims[outer[0]][-1:]]
+    turned = turns and form.name != "rows" and _least_stride(contracted) < _least_stride(dims["o"])
     run = neighbours([*taps, *(contracted if turned else dims["o"])])
     return _operand(context, value, turned=turned, run=run)
 

@@ -3,8 +3,8 @@
 One pixel's channels would leave most partitions empty, or make a tap of each pixel. Three ways fill them:
 
 - taps: every tap of every channel has a partition, which loads the pixels that the tap meets;
-- rows: every row of the window has one, which holds whole rows of the image; the taps of a row are read from
-  there one after the other, so nothing is loaded for each of them;
+- rows: every row of the window has one, or several rows together have, which holds whole rows of the image;
+  the taps of a row are read from there one after the other, so nothing is loaded for each of them;
 - pixels: for gradients of kernels, whose contraction runs over pixels: the image is turned once so that the
   channels of a pixel, and with them those of the taps beside it, lie together.
 """
@@ -24,9 +24,38 @@ from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.dma_costs import stretch_time_ns
 
-FORMS = ("taps", "rows", "pixels")
+HELD_SHARE = 0.25
+"""Part of SBUF that the image's rows may take where several rows of the window have a partition together."""
 
 Numbers = Mapping[str, tuple[str, ...]]
+
+
+@frozen
+class Form:
+    """How partitions are filled: with so many rows of the window on each."""
+
+    name: str
+    rows: int = 1
+
+    def held_rows(self, window: Window) -> int:
+        """Rows of an image that a partition holds: those that its rows of the window meet."""
+        return window.output_pixels // window.output_row + (self.rows - 1) * window.tap_spacing
+
+
+def forms_of(core: NeuronCore, window: Window, item: int) -> tuple[Form, ...]:
+    """All forms that a window may have; several rows to a partition only where what they meet lies together.
+
+    Args:
+        core: What runs it.
+        window: Sizes of a convolution that puts taps on partitions.
+        item: Bytes of an element.
+    """
+    block = core.psum_banks // 2 * core.psum_bank_bytes // 4
+    images = -(-min(window.column_elements, block) // window.output_pixels)
+    room = core.sbuf_bytes_per_partition * HELD_SHARE // (images * window.input_row * item)
+    together = (Form("rows", count) for count in range(2, window.tap_rows) if window.tap_rows % count == 0)
+    fitting = [form for form in together if window.stride == 1 and form.held_rows(window) <= room]
+    return Form("taps"), Form("rows"), *fitting, Form("pixels")
 
 
 @frozen
@@ -41,52 +70,63 @@ class _Way:
     moved: tuple[tuple[int, int], ...]
     depth_tiles: int
 
-    def nanoseconds(self, window: Window, item: int, core: NeuronCore) -> float:
-        """The longer of moving everything and multiplying."""
+    def nanoseconds(self, window: Window, item: int, core: NeuronCore) -> tuple[float, float]:
+        """The longer of moving everything and multiplying, and that of moving."""
         moving = sum(
             elements / run * stretch_time_ns(core, run * item, strided=False) for elements, run in self.moved
         )
         rows = -(-window.outputs // core.tensor_columns)
         speed = 1.0 if item <= 2 else core.tensor_speed_f32
         streaming = self.depth_tiles * rows * window.column_elements / core.tensor_clock_ghz / speed
-        return max(moving / core.dma_engines, streaming)
+        return max(moving / core.dma_engines, streaming), moving / core.dma_engines
 
 
-def quickest_form(core: NeuronCore, window: Window, item: int, kernel_runs: Mapping[str, int]) -> str:
-    """The quickest of `FORMS`.
+def quickest_form(core: NeuronCore, window: Window, item: int, kernel_runs: Mapping[Form, int]) -> Form:
+    """The quickest of some forms.
 
     Args:
         core: What runs it.
         window: Sizes of a convolution that puts taps on partitions.
         item: Bytes of an element.
-        kernel_runs: Elements of the kernel that are loaded in one piece, of each form.
+        kernel_runs: The forms, and elements of the kernel that are loaded in one piece of each.
     """
-    tiles, columns = core.tensor_rows, window.column_elements
-    depth, rows = window.inputs * window.taps, window.inputs * window.tap_rows
-    reached = window.output_row * window.stride
-    turned = window.inputs * window.images * window.input_pixels
-    tap_columns, rows_read = window.taps // window.tap_rows, columns // window.output_row
-    images = {
-        "taps": ((depth * columns * window.stride, reached),),
-        "rows": ((rows * rows_read * window.input_row, window.input_row),),
-        "pixels": (
-            (depth * columns, pixels_together(window)), (turned, window.input_pixels), (turned, window.images)
-        ),
-    }  # fmt: skip
-    passes = {"rows": tap_columns * -(-rows // tiles)}
     kernel = window.outputs * window.inputs * window.taps
-    ways = {
-        form: _Way((*images[form], (kernel, kernel_runs[form])), passes.get(form, -(-depth // tiles)))
-        for form in FORMS
-    }
-    return min(FORMS, key=lambda form: ways[form].nanoseconds(window, item, core))
+
+    def nanoseconds(form: Form) -> tuple[float, float]:
+        moved, passes = _image_moved(form, window), _passes(form, window, core)
+        return _Way((*moved, (kernel, kernel_runs[form])), passes).nanoseconds(window, item, core)
+
+    return min(kernel_runs, key=nanoseconds)
 
 
-def by_rows(window: Window) -> Window:
-    """The window with its rows beside the channels: what is left of it are the taps of a row."""
+def _image_moved(form: Form, window: Window) -> tuple[tuple[int, int], ...]:
+    """(elements, how many of them lie together) of what is moved of the image."""
+    depth, columns = window.inputs * window.taps, window.column_elements
+    if form.name == "taps":
+        return ((depth * columns * window.stride, window.output_row * window.stride),)
+    if form.name == "rows":
+        held = form.held_rows(window) * window.input_row
+        partitions = window.inputs * window.tap_rows // form.rows
+        return ((partitions * window.images * held, held if window.stride == 1 else window.input_row),)
+    turned = window.inputs * window.images * window.input_pixels
+    return (depth * columns, pixels_together(window)), (turned, window.input_pixels), (turned, window.images)
+
+
+def _passes(form: Form, window: Window, core: NeuronCore) -> int:
+    """Passes of all columns through the array."""
+    if form.name != "rows":
+        return -(-window.inputs * window.taps // core.tensor_rows)
+    partitions = window.inputs * window.tap_rows // form.rows
+    return window.taps // window.tap_rows * form.rows * -(-partitions // core.tensor_rows)
+
+
+def by_rows(window: Window, form: Form) -> Window:
+    """The window with its rows beside the channels: what is left of it are the taps of the rows together."""
+    partitions = window.tap_rows // form.rows
     return replace(
-        window, inputs=window.inputs * window.tap_rows, taps=window.taps // window.tap_rows, tap_rows=1,
-        input_pixels=window.output_pixels // window.output_row * window.input_row, stride=1, packs_taps=False,
+        window, inputs=window.inputs * partitions, taps=window.taps // partitions,
+        tap_rows=(form.rows - 1) * window.tap_spacing + 1,
+        input_pixels=form.held_rows(window) * window.input_row, stride=1, packs_taps=False,
         dilations=window.dilations[-1:],
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ class Window:
         channels_last: The image's channels lie together in memory.
         packs_taps: Taps share the partitions with channels.
         dilations: Of the image along each axis (transposed convolutions): one in so many pixels is not zero.
+        tap_spacing: Image rows from one row of taps to the next.
     """
 
     images: int
@@ -45,6 +46,7 @@ class Window:
     channels_last: bool
     packs_taps: bool = False
     dilations: tuple[int, ...] = ()
+    tap_spacing: int = 1
 
     @property
     def dilation(self) -> int:
@@ -88,6 +90,7 @@ def describe_window(
         channels_last=numbers["input"][-1] == "f",
         packs_taps=taps > MANY_TAPS or (inputs < FEW_CHANNELS and taps > 1),
         dilations=tuple(map(int, attributes.get("lhs_dilation", ()))),
+        tap_spacing=int((tuple(attributes.get("rhs_dilation", ())) or (1,))[0]),
     )  # fmt: skip
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuron_tools.compiler.codegen.window_forms import by_rows, joined_groups, quickest_form
+from neuron_tools.compiler.codegen.window_forms import (
+    Form,
+    by_rows,
+    forms_of,
+    joined_groups,
+    quickest_form,
+)
 from neuron_tools.compiler.codegen.windows import Window
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.records.program import Opcode, Program, TensorKind
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, function, module, tensor, tile_races
 
-LONG_RUNS = {"taps": 512, "rows": 512, "pixels": 512}
+LONG_RUNS = {Form("taps"): 512, Form("rows"): 512, Form("pixels"): 512}
 
 
 def window(**sizes: int) -> Window:
@@ -97,16 +103,16 @@ def test_gradients_of_grouped_kernels_keep_their_own_columns():
 
 
 def test_the_quickest_form_follows_what_lies_together():
-    assert quickest_form(CORE, window(), 4, LONG_RUNS) in ("rows", "pixels")
+    assert quickest_form(CORE, window(), 4, LONG_RUNS).name in ("rows", "pixels")
     narrow = window(images=3, inputs=16, taps=112 * 112, tap_rows=112, input_pixels=224 * 224, input_row=224)
-    assert quickest_form(CORE, narrow, 4, LONG_RUNS) == "rows"
+    assert quickest_form(CORE, narrow, 4, LONG_RUNS) == Form("rows")
     small = window(images=512, taps=49, tap_rows=7, input_pixels=49, input_row=7)
-    assert quickest_form(CORE, small, 4, LONG_RUNS) == "pixels"
+    assert quickest_form(CORE, small, 2, LONG_RUNS) == Form("pixels")
 
 
 def test_rows_beside_channels_keep_the_contraction():
     before = window()
-    after = by_rows(before)
+    after = by_rows(before, Form("rows"))
     assert after.inputs * after.taps == before.inputs * before.taps
     assert (after.inputs, after.taps, after.tap_rows) == (16 * 32, 32, 1)
     assert not after.packs_taps
@@ -125,3 +131,26 @@ def test_columns_of_joined_gradients_fit_the_sums():
     assert joined is not None
     assert joined.count * joined.columns * 4 <= CORE.psum_banks // 2 * CORE.psum_bank_bytes
     assert np.gcd(joined.count, 128) == joined.count
+
+
+def test_several_rows_share_a_partition_where_enough_partitions_are_left():
+    """One row of 32 pixels in bf16 is a piece of 64 bytes; eight lie together."""
+    runs = {form: 32 * form.rows for form in forms_of(CORE, window(inputs=32), 2)}
+    assert quickest_form(CORE, window(inputs=32), 2, runs) == Form("rows", 8)
+    few = window(inputs=3, taps=49, tap_rows=7, input_pixels=224 * 224, input_row=224)
+    assert quickest_form(CORE, few, 2, dict.fromkeys(forms_of(CORE, few, 2), 3)).rows == 1
+
+
+@pytest.mark.parametrize("spacing", [1, 2])
+def test_rows_together_hold_the_image_rows_that_they_meet(spacing):
+    before = window(tap_spacing=spacing)
+    after = by_rows(before, Form("rows", 4))
+    assert after.inputs * after.taps == before.inputs * before.taps
+    assert (after.inputs, after.taps) == (16 * 8, 32 * 4)
+    assert after.input_pixels == (3 + 3 * spacing) * 32
+
+
+def test_rows_together_fit_beside_other_tiles():
+    wide = window(input_row=112, input_pixels=112 * 112, tap_rows=112, taps=112 * 112)
+    held = max(form.held_rows(wide) for form in forms_of(CORE, wide, 2))
+    assert 3 < held <= CORE.sbuf_bytes_per_partition / 4 / (64 * 112 * 2)
