@@ -2,8 +2,8 @@
 
 A batch norm at inference has a scale and a shift for each channel, made of four vectors that are known when
 the model is compiled. What is computed is stored beside the weights, and takes no more room than they do, but
-for rows that known places pick from a table (biases of relative positions). Places that are counted through in
-another order than they lie in (windows of an image) are stored in that order.
+for rows that known places pick from a table (biases of relative positions). Places counted through in another
+order than they lie in (windows of an image) are stored in that order.
 """
 
 from __future__ import annotations
