@@ -165,11 +165,15 @@ def _few_long_rows(group: Group, space: Space) -> Space:
     """Rows that fill one or two tiles, and lie in pieces, laid so that all partitions and engines work.
 
     Where two or more have room for each row, they share it; chunks let loads, reductions and stores overlap.
-    Rows in one piece are left whole, as what is made of them may stay in SBUF for whoever reads it next.
+    Rows in one piece are left whole where something is made of each of their elements, as that may stay in
+    SBUF for whoever reads it next.
     """
-    if space.run == space.columns or space.row_tiles > FEW_TILES or space.chunk < space.columns:
+    is_whole = space.run == space.columns
+    if is_whole and (space.columns < LONG_ROW or _keeps_rows(group)):
         return space
-    pieces = space.columns // space.run
+    if space.row_tiles > FEW_TILES or space.chunk < space.columns:
+        return space
+    pieces = space.columns if is_whole else space.columns // space.run
     reductions = [op for op in group.operations if op.opcode == "reduce"]
     if all(reduction_kind(operation) == "add" for operation in reductions) and space.segment == space.rows:
         parts = next(
@@ -180,6 +184,10 @@ def _few_long_rows(group: Group, space: Space) -> Space:
     if chunk < space.run:
         return space.with_chunk(-(-space.run // -(-space.run // chunk)))
     return space.with_chunk(-(-chunk // space.run) * space.run)
+
+
+def _keeps_rows(group: Group) -> bool:
+    return any(group.shapes[value] is Shape.FULL for value in group.outputs)
 
 
 def _result_dtype(context: Context, group: Group) -> DType:

@@ -145,3 +145,14 @@ def test_gradients_of_few_channels_add_up_while_they_are_loaded(dtype):
     assert tile_races(program, CORE) == 0
     bound_s = image.numel() * dtype.itemsize / DRAWN_BY_A_CORE
     assert simulate(program, CORE).duration_ps * 1e-12 < 3 * bound_s
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_groups_of_channels_share_their_moments_between_partitions(images):
+    channels = tensor(320)
+    arguments = tensor(images, 320, 64, 64), channels, channels, images, 320, 64 * 64, 32, 1e-5
+    program = compiled((aten.native_group_norm.default, arguments))
+    moments = program.instructions[program.instructions["opcode"] == Opcode.BN_STATS]
+    assert moments["partitions"].min() == CORE.sbuf_partitions
+    assert tile_races(program) == 0
+    assert simulate(program, CORE).duration_ps * 1e-12 <= 1.5 * moved_bytes(program) / DRAWN_BY_A_CORE
