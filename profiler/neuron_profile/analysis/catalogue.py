@@ -6,7 +6,7 @@ from neuron_tools.doors import Door
 
 _NAMES = (
     "idle", "host", "kernels", "queue", "graphs", "triton", "counters", "input", "roofline", "critical-path",
-    "memory", "communication", "step", "expected",
+    "memory", "communication", "step", "requests", "expected",
 )  # fmt: skip
 ANALYSES = Door(
     "neuron_profile.analyses",

@@ -1,10 +1,14 @@
-"""Requests of a serving loop: how long until the first token, and from token to token.
+"""Requests of a serving loop: how long each waited, until the first token, and from token to token.
 
 A request is a range `request ID` (`torch.profiler.record_function`), open from its arrival to its end. Its
 tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
+A range `queue ID` ends when it is first worked on.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +20,9 @@ SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, '^request (\\S+
     thread_idx AS thread, start_ts AS start_ns, end_ts AS end_ns
 FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^request \\S+$') ORDER BY start_ts
 """
-_TOKENS = """
-SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, '^token (\\S+)$', 1) AS id, end_ts AS end_ns
-FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^token \\S+$') ORDER BY end_ts
+_ENDS = """
+SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, ?, 1) AS id, end_ts AS end_ns
+FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, ?) ORDER BY end_ts
 """
 _CALLS = """
 WITH calls AS (
@@ -33,56 +37,116 @@ SELECT end_ts AS end_ns FROM calls WHERE reached IS NULL OR reached <= start_ts 
 
 
 @frozen
-class Serving:
-    """All requests of a profile.
+class Request:
+    """A request with at least one token.
 
     Attributes:
-        requests: Requests with at least one token.
-        tokens: Tokens of all of them.
-        first_token_ns: From arrival to first token, of each request.
-        per_token_ns: Mean time from token to token, of each request with several.
+        request: Its ID.
+        arrived_ns: When it arrived, from the profile's start.
+        tokens: How many came.
+        queue_ns: From arrival until it was first worked on; None where no range `queue ID` tells.
+        prefill_ns: From then to the first token; None likewise.
+        first_token_ns: From arrival to the first token (TTFT).
+        decode_ns: From the first token to the last.
+        per_token_ns: Mean time from token to token (TPOT); None where there is one.
+        tokens_per_s: Tokens a second from arrival to the last.
     """
 
-    requests: int
+    request: str
+    arrived_ns: int
     tokens: int
-    first_token_ns: tuple[int, ...]
-    per_token_ns: tuple[float, ...]
+    queue_ns: int | None
+    prefill_ns: int | None
+    first_token_ns: int
+    decode_ns: int
+    per_token_ns: float | None
+    tokens_per_s: float
+
+
+@frozen
+class Serving:
+    """All requests of a profile, by arrival."""
+
+    requests: tuple[Request, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all of them."""
+        return sum(request.tokens for request in self.requests)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens a second from the first arrival to the last token."""
+        arrived = min(request.arrived_ns for request in self.requests)
+        done = max(each.arrived_ns + each.first_token_ns + each.decode_ns for each in self.requests)
+        return _rate(self.tokens, done - arrived)
 
     def first_token(self, quantile: float) -> float:
         """A quantile (0-1) of the time to the first token, in ns."""
-        return float(np.quantile(self.first_token_ns, quantile))
+        return _quantile((request.first_token_ns for request in self.requests), quantile)
 
     def per_token(self, quantile: float) -> float:
         """A quantile of the time per token, in ns; 0 where no request has two."""
-        return float(np.quantile(self.per_token_ns, quantile)) if self.per_token_ns else 0.0
+        return _quantile((request.per_token_ns for request in self.requests), quantile)
+
+    def queue(self, quantile: float) -> float | None:
+        """A quantile of the time in the queue, in ns; None where it is not known."""
+        known = [request.queue_ns for request in self.requests if request.queue_ns is not None]
+        return _quantile(known, quantile) if known else None
+
+
+def _quantile(values: Iterable[float | None], quantile: float) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.quantile(known, quantile)) if known else 0.0
+
+
+def _rate(tokens: int, duration_ns: int) -> float:
+    return tokens / duration_ns * 1e9 if duration_ns else 0.0
 
 
 def measure_serving(profile: Profile) -> Serving | None:
     """The requests of a profile; None where it has none."""
     whole = profile.whole
-    requests = whole.kept("requests", lambda: whole.query(_REQUESTS).to_pylist())
-    if requests and whole is not profile:
-        requests = profile.query(_REQUESTS).to_pylist()
-    if not requests:
+    ranges = whole.kept("requests", lambda: whole.query(_REQUESTS).to_pylist())
+    if ranges and whole is not profile:
+        ranges = profile.query(_REQUESTS).to_pylist()
+    if not ranges:
         return None
-    tokens: dict[tuple[int, str], list[int]] = {}
-    for row in profile.query(_TOKENS).to_pylist():
-        tokens.setdefault((row["process"], row["id"]), []).append(row["end_ns"])
-    first: list[int] = []
-    each: list[float] = []
-    total = 0
-    for request in requests:
-        ends = tokens.get((request["process"], request["id"])) or _calls(profile, request)
-        if not ends:
-            continue
-        total += len(ends)
-        first.append(ends[0] - request["start_ns"])
-        if len(ends) > 1:
-            each.append((ends[-1] - ends[0]) / (len(ends) - 1))
-    return Serving(len(first), total, tuple(first), tuple(each)) if first else None
+    tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
+    requests: list[Request] = []
+    for row in ranges:
+        key = row["process"], row["id"]
+        ends = tokens.get(key) or _calls(profile, row)
+        if ends:
+            requests.append(_request(row, ends, waits.get(key, [])))
+    return Serving(tuple(requests)) if requests else None
 
 
-def _calls(profile: Profile, request: dict[str, int]) -> list[int]:
+def _ends(profile: Profile, kind: str) -> dict[tuple[int, str], list[int]]:
+    """When the ranges `kind ID` end, in ns, by process and ID, in order."""
+    ends: dict[tuple[int, str], list[int]] = {}
+    for row in profile.query(_ENDS, [f"^{kind} (\\S+)$"] * 2).to_pylist():
+        ends.setdefault((row["process"], row["id"]), []).append(row["end_ns"])
+    return ends
+
+
+def _request(row: dict[str, Any], ends: list[int], waits: list[int]) -> Request:
+    arrived, first, last = row["start_ns"], ends[0], ends[-1]
+    started = waits[0] if waits else None
+    return Request(
+        request=row["id"],
+        arrived_ns=arrived,
+        tokens=len(ends),
+        queue_ns=None if started is None else started - arrived,
+        prefill_ns=None if started is None else first - started,
+        first_token_ns=first - arrived,
+        decode_ns=last - first,
+        per_token_ns=(last - first) / (len(ends) - 1) if len(ends) > 1 else None,
+        tokens_per_s=_rate(len(ends), last - arrived),
+    )
+
+
+def _calls(profile: Profile, request: dict[str, Any]) -> list[int]:
     """Ends of the outermost module calls inside a request."""
     bounds = [request[name] for name in ("process", "thread", "start_ns", "end_ns")]
     ends: list[int] = profile.query(_CALLS, bounds).to_pydict()["end_ns"]

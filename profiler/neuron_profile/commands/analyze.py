@@ -41,6 +41,7 @@ def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) 
     memory         HBM, SBUF and PSUM: peaks, tensors, spills
     communication  collectives: sizes, bandwidths, waits, overlap
     step           a typical step of each rank: computing, exposed communication, bubble, memory
+    requests       of a server: queue, prefill, decode, time to first token and per token
     expected       the range in which the chip's time is expected, of all and of each line
     """
     from neuron_profile.analysis.analyses import run_analysis

@@ -174,7 +174,11 @@ def _idle_rows(idle: HostIdle | None) -> Iterator[tuple[str, str]]:
 def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:
     if serving is None:
         return
-    yield "Requests", f"{serving.requests:,} with {count(serving.tokens, 'token')}"
+    rate = f"{serving.tokens_per_s:,.1f} tokens/s"
+    yield "Requests", f"{len(serving.requests):,} with {count(serving.tokens, 'token')}, {rate}"
+    waited = serving.queue(0.5)
+    if waited is not None:
+        yield "Queue", f"{duration(waited)} (p99 {duration(serving.queue(0.99) or 0)})"
     first = f"first after {duration(serving.first_token(0.5))} (p99 {duration(serving.first_token(0.99))})"
     each = f"each further {duration(serving.per_token(0.5))} (p99 {duration(serving.per_token(0.99))})"
     yield "Tokens", f"{first}, {each}"

@@ -1,9 +1,10 @@
-"""`LLM.generate`, greedy: prompts of unequal lengths, more and longer than a step takes, one begun by another."""
+"""`LLM.generate`, greedy: prompts of unequal lengths, more and longer than a step takes.
+
+Arguments: the model's folder, how many tokens each answer has, and more options of `LLM` as JSON.
+"""
 
 import json
 import sys
-
-from vllm import LLM, SamplingParams
 
 LENGTHS = (3, 50, 17, 5, 40, 21)
 
@@ -13,12 +14,19 @@ def prompt(number: int, length: int) -> str:
 
 
 if __name__ == "__main__":
+    from vllm import LLM, SamplingParams
+
     llm = LLM(
         sys.argv[1], dtype="float32", max_model_len=128, max_num_seqs=4, max_num_batched_tokens=32,
-        enable_chunked_prefill=True, enable_prefix_caching=True, **json.loads(sys.argv[2]),
+        enable_chunked_prefill=True, enable_prefix_caching=True, disable_log_stats=False,
+        **json.loads(sys.argv[3]),
     )  # fmt: skip
     prompts = [prompt(number, length) for number, length in enumerate(LENGTHS)]
     prompts.append(f"{prompts[1]} w3 w4")
-    answers = llm.generate(prompts, SamplingParams(temperature=0, max_tokens=8, ignore_eos=True))
+    answers = llm.generate(
+        prompts, SamplingParams(temperature=0, max_tokens=int(sys.argv[2]), ignore_eos=True)
+    )
+    counters = {metric.name: getattr(metric, "value", None) for metric in llm.get_metrics()}
     print("tokens", json.dumps([list(answer.outputs[0].token_ids) for answer in answers]))
     print("cached", sum(answer.num_cached_tokens for answer in answers))
+    print("accepted", counters.get("vllm:spec_decode_num_accepted_tokens", 0))

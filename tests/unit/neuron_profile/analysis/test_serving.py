@@ -3,7 +3,7 @@
 import pytest
 
 import neuron_tools
-from neuron_profile.analysis.serving import measure_serving
+from neuron_profile.analysis.serving import Request, measure_serving
 
 
 def host_spans(*rows):
@@ -30,9 +30,9 @@ def test_tokens_are_those_of_their_request(make_profile):
         ("token a", "range", 290, 300), ("token a", "range", 390, 400), ("token a", "range", 590, 600),
         ("token b", "range", 640, 700),
     )  # fmt: skip
-    assert (serving.requests, serving.tokens) == (2, 4)
-    assert serving.first_token_ns == (200, 500)
-    assert serving.per_token_ns == (150.0,)
+    assert (len(serving.requests), serving.tokens) == (2, 4)
+    assert [request.first_token_ns for request in serving.requests] == [200, 500]
+    assert [request.per_token_ns for request in serving.requests] == [150.0, None]
     assert serving.first_token(0.5) == pytest.approx(350)
 
 
@@ -42,8 +42,24 @@ def test_without_token_ranges_each_outermost_call_is_one(make_profile):
         ("request 0", "range", 0, 1000),
         ("model", "module", 100, 300), ("model.layer", "module", 110, 290), ("model", "module", 400, 500),
     )  # fmt: skip
-    assert serving.first_token_ns == (300,)
-    assert serving.per_token_ns == (200.0,)
+    (request,) = serving.requests
+    assert (request.first_token_ns, request.per_token_ns) == (300, 200.0)
+    assert (request.queue_ns, request.prefill_ns, serving.queue(0.5)) == (None, None, None)
+
+
+def test_a_request_is_told_by_its_parts(make_profile):
+    serving = measured(
+        make_profile,
+        ("request a", "range", 100, 1100), ("queue a", "range", 100, 300),
+        ("token a", "range", 300, 600), ("token a", "range", 700, 800), ("token a", "range", 900, 1100),
+    )  # fmt: skip
+    assert serving.requests == (
+        Request(
+            request="a", arrived_ns=100, tokens=3, queue_ns=200, prefill_ns=300, first_token_ns=500,
+            decode_ns=500, per_token_ns=250.0, tokens_per_s=3e6,
+        ),
+    )  # fmt: skip
+    assert (serving.queue(0.5), serving.tokens_per_s) == (200.0, 3e6)
 
 
 def test_ranges_of_other_names_are_no_requests(make_profile):
