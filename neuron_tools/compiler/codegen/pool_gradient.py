@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.engines import instruction_ns, needs_port
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tables import SQUARE
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
@@ -246,10 +246,12 @@ class _Body:
     def _part(self, tap: Slot, gradient: Slot, parts: Slot, engine: Engine | None, *, begins: bool) -> None:
         """The gradients of windows whose maximum lies at one tap; no engine: the product compares itself.
 
-        The Scalar engine compares by the square of the difference, and what is zero chooses.
+        The Scalar engine compares by the square of the difference, and what is zero chooses. GpSimd compares
+        and multiplies at one time.
         """
-        if engine is None:
-            self._step(Opcode.SCALAR_TENSOR_TENSOR, (tap, gradient), parts, joins=not begins, strided=False)
+        if engine in (None, Engine.GPSIMD):
+            product = {"joins": not begins, "strided": False, "engine": engine or Engine.VECTOR}
+            self._step(Opcode.SCALAR_TENSOR_TENSOR, (tap, gradient), parts, **product)
             return
         chosen = self._slot("chosen", _PLACE)
         if engine is Engine.SCALAR:
@@ -275,7 +277,7 @@ class _Body:
 
 @frozen
 class _Plan:
-    """The engine of each tap's comparison (None: it is part of a product), and of each phase's sum.
+    """The engine of each tap's comparison (None, GpSimd: it is part of a product), and of each phase's sum.
 
     Attributes:
         places: Type in which places are compared; the Scalar engine narrows what was loaded wider.
@@ -287,7 +289,7 @@ class _Plan:
 
     @classmethod
     def of(cls, core: NeuronCore, windows: int, pooling: Pooling, dtype: DType) -> _Plan:
-        """The Tensor engine adds, and the Scalar engine compares, where the Vector engine has more to do."""
+        """The Tensor engine adds, the others compare, where the Vector engine has more to do."""
 
         def cost(engine: Engine, opcode: Opcode, elements: int, of: DType) -> float:
             return instruction_ns(core, engine, opcode, elements, of)
@@ -319,13 +321,36 @@ class _Plan:
                 scalar += cost(Engine.SCALAR, Opcode.TENSOR_COPY, windows, DType.F32)
         compare = cost(Engine.VECTOR, Opcode.TENSOR_SCALAR, windows, _PLACE)
         square = cost(Engine.SCALAR, Opcode.ACTIVATE, windows, _PLACE)
+        ways: dict[Engine | None, _Busy] = {
+            Engine.SCALAR: (0.0, square, 0.0),
+            Engine.VECTOR: (compare, 0.0, 0.0),
+        }
+        if not needs_port(core, Engine.VECTOR, Opcode.SELECT_REDUCE, dtype):
+            beside = cost(Engine.GPSIMD, Opcode.SCALAR_TENSOR_TENSOR, windows, dtype)
+            ways[Engine.GPSIMD] = (-choose, 0.0, beside)
+        busy: _Busy = (vector, scalar, 0.0)
         comparing: list[Engine | None] = []
         for count in phases:
             for _ in range(count):
                 if multiplied and count > 1:
-                    comparing.append(None)
-                    continue
-                by_vector = vector + compare <= scalar + square
-                comparing.append(Engine.VECTOR if by_vector else Engine.SCALAR)
-                vector, scalar = (vector + compare, scalar) if by_vector else (vector, scalar + square)
+                    able = {None: (0.0, 0.0, 0.0), **{e: w for e, w in ways.items() if e is Engine.GPSIMD}}
+                else:
+                    able = ways
+                engine, busy = _least_busy(able, busy)
+                comparing.append(engine)
         return cls(DType.U16 if narrows else DType.I32, tuple(comparing), tuple(adding))
+
+
+_Busy = tuple[float, float, float]
+"""Time of the Vector, the Scalar and the GpSimd engine for a tile, ns."""
+
+
+def _least_busy(ways: Mapping[Engine | None, _Busy], before: _Busy) -> tuple[Engine | None, _Busy]:
+    """The way after which the busiest engine has least to do, and what all have to do then."""
+
+    def after(way: Engine | None) -> _Busy:
+        vector, scalar, gpsimd = (old + new for old, new in zip(before, ways[way]))
+        return vector, scalar, gpsimd
+
+    engine = min(ways, key=lambda way: (max(after(way)), sum(after(way))))
+    return engine, after(engine)

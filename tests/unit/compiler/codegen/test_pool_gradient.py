@@ -10,8 +10,9 @@ import torch
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_logical, compile_module
 from neuron_tools.compiler.codegen.pool_gradient import Pooling
-from neuron_tools.records.program import DType, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
 from neuron_tools.simulator import simulate
+from tests.unit.compiler.modules import tile_races
 from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
 TARGET = torch.ops.aten.max_pool2d_with_indices_backward.default
@@ -100,3 +101,17 @@ def test_each_tap_of_a_window_reaches_one_phase(size, stride, pad, gap):
     pooling = Pooling(1, (4, 4), (12, 12), (size, size), (stride, stride), (pad, pad), (gap, gap))
     assert sum(pooling.phases()) == size * size
     assert len(pooling.phases()) <= stride * stride
+
+
+@pytest.mark.parametrize(("target", "beside"), [("trn1", False), ("trn2", True)])
+def test_gpsimd_takes_taps_where_it_works_beside_the_vector_engine(target, beside):
+    program = compile_module(module((16, 64, 112, 112), 3, 2, 1), hardware.get(target))
+    taps = program.instructions["opcode"] == Opcode.SCALAR_TENSOR_TENSOR
+    assert (program.instructions["engine"][taps] == Engine.GPSIMD).any() == beside
+    assert tile_races(program) == 0
+
+
+def test_two_cores_of_trn2_take_at_most_one_and_a_half_times_as_long_as_their_dma_engines():
+    core = hardware.get("trn2", lnc=2)
+    program = compile_logical(module((16, 64, 112, 112), 3, 2, 1), core)
+    assert simulate(program, core).duration_ps * 1e-12 <= 1.5 * sum(hbm_bytes(program)) / core.dma_bandwidth
