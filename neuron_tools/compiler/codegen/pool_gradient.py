@@ -250,8 +250,10 @@ class _Body:
         and multiplies at one time.
         """
         if engine in (None, Engine.GPSIMD):
-            product = {"joins": not begins, "strided": False, "engine": engine or Engine.VECTOR}
-            self._step(Opcode.SCALAR_TENSOR_TENSOR, (tap, gradient), parts, **product)
+            self._step(
+                Opcode.SCALAR_TENSOR_TENSOR, (tap, gradient), parts, engine=engine or Engine.VECTOR,
+                joins=not begins, strided=False,
+            )  # fmt: skip
             return
         chosen = self._slot("chosen", _PLACE)
         if engine is Engine.SCALAR:
@@ -321,22 +323,20 @@ class _Plan:
                 scalar += cost(Engine.SCALAR, Opcode.TENSOR_COPY, windows, DType.F32)
         compare = cost(Engine.VECTOR, Opcode.TENSOR_SCALAR, windows, _PLACE)
         square = cost(Engine.SCALAR, Opcode.ACTIVATE, windows, _PLACE)
-        ways: dict[Engine | None, _Busy] = {
-            Engine.SCALAR: (0.0, square, 0.0),
-            Engine.VECTOR: (compare, 0.0, 0.0),
-        }
+        beside: dict[Engine | None, _Busy] = {}
         if not needs_port(core, Engine.VECTOR, Opcode.SELECT_REDUCE, dtype):
-            beside = cost(Engine.GPSIMD, Opcode.SCALAR_TENSOR_TENSOR, windows, dtype)
-            ways[Engine.GPSIMD] = (-choose, 0.0, beside)
+            product = cost(Engine.GPSIMD, Opcode.SCALAR_TENSOR_TENSOR, windows, dtype)
+            beside[Engine.GPSIMD] = (-min(choose, multiply), 0.0, product)
+        multiplying: dict[Engine | None, _Busy] = {None: (0.0, 0.0, 0.0)}
+        choosing: dict[Engine | None, _Busy] = {
+            Engine.SCALAR: (0.0, square, 0.0), Engine.VECTOR: (compare, 0.0, 0.0)
+        }  # fmt: skip
         busy: _Busy = (vector, scalar, 0.0)
         comparing: list[Engine | None] = []
         for count in phases:
+            ways = multiplying if multiplied and count > 1 else choosing
             for _ in range(count):
-                if multiplied and count > 1:
-                    able = {None: (0.0, 0.0, 0.0), **{e: w for e, w in ways.items() if e is Engine.GPSIMD}}
-                else:
-                    able = ways
-                engine, busy = _least_busy(able, busy)
+                engine, busy = _least_busy({**ways, **beside}, busy)
                 comparing.append(engine)
         return cls(DType.U16 if narrows else DType.I32, tuple(comparing), tuple(adding))
 
