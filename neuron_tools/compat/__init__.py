@@ -120,10 +120,14 @@ def install() -> Callable[[], None]:
     Returns:
         A function that takes the names away again; modules imported meanwhile stay.
     """
+    from .runtime_library import offer
+
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
+    withdraw = offer()
 
     def uninstall() -> None:
+        withdraw()
         if _finder in sys.meta_path:
             sys.meta_path.remove(_finder)
 

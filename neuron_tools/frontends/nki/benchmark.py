@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.frontends.nki.kept_kernels import keep
 from neuron_tools.frozen import frozen
 from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
@@ -77,8 +78,12 @@ class Artifacts:
         """Those of one execution."""
         return cls(Path(program) if program else None, (Path(trace),) if trace else ())
 
-    def write(self, timing: KernelTiming) -> None:
+    def write(self, timing: KernelTiming, attachments: Callable[[], Mapping[str, bytes]]) -> None:
         """Write them; the folders of sessions and reports are made.
+
+        Args:
+            timing: Of the call.
+            attachments: What is attached to the artifact, made where one is written.
 
         Raises:
             NeffError: The artifact cannot be written.
@@ -86,7 +91,7 @@ class Artifacts:
         """
         if self.program:
             self.program.parent.mkdir(parents=True, exist_ok=True)
-            write_neff(Neff(timing.slowest_program), self.program)
+            write_neff(Neff(timing.slowest_program, attachments=attachments()), self.program)
         text = json.dumps(timing.summary(), indent=1) + "\n"
         reports = [self.reports / f"{trace.stem}.json" for trace in self.traces] if self.reports else []
         for file in (*self.traces, *reports):
@@ -116,7 +121,7 @@ class TimedKernel(Kernel):
         self.benchmark_result = result
         if self._owner is not None:
             self._owner.benchmark_result = result
-        self.artifacts.write(timing)
+        self.artifacts.write(timing, lambda: keep(self, arguments, keywords, timing.outputs))
         return timing.outputs
 
 

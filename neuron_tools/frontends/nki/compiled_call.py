@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.frontends.nki.kept_kernels import keep
 from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.timing import time_kernel
@@ -46,5 +47,6 @@ class CompileKernel:
         """
         timing = time_kernel(self.kernel, arguments, keywords)
         self.artifacts_dir.mkdir(parents=True, exist_ok=True)
-        write_neff(Neff(timing.slowest_program), self.artifacts_dir / ARTIFACT)
+        attachments = keep(self.kernel, arguments, keywords, timing.outputs)
+        write_neff(Neff(timing.slowest_program, attachments=attachments), self.artifacts_dir / ARTIFACT)
         return timing.outputs
