@@ -7,6 +7,7 @@ and takes that many rows. So the time is that of the largest size, whatever the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -28,6 +29,16 @@ def _nonzero(tensor: Any) -> tuple[Any, Any]:
 def _masked_select(tensor: Any, mask: Any) -> tuple[Any, Any]:
     tensor, mask = torch.broadcast_tensors(tensor, mask)
     return _compacted(tensor.reshape(-1), mask.reshape(-1)), mask.sum()
+
+
+@decomposes(_aten.masked_scatter_backward.default)
+def _masked_scatter_backward(gradient: Any, mask: Any, sizes: list[int]) -> Any:
+    """The gradient of what was scattered: the masked elements in their order, and none for what was left."""
+    gradient, mask = torch.broadcast_tensors(gradient, mask)
+    chosen = _compacted(gradient.reshape(-1), mask.reshape(-1))
+    count = math.prod(sizes)
+    padding = torch.zeros(max(count - chosen.shape[0], 0), dtype=chosen.dtype)
+    return torch.cat([chosen[:count], padding]).reshape(sizes)
 
 
 @replaces(_aten._unique2.default)

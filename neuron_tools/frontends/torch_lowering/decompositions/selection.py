@@ -207,6 +207,11 @@ def _detached(tensor: Any) -> Any:
     return tensor.detach()
 
 
+@decomposes_refused(_aten.reciprocal.default)
+def _reciprocal_of_integers(tensor: Any) -> Any:
+    return torch.div(torch.ones((), dtype=torch.get_default_dtype()), tensor)
+
+
 @decomposes_refused(torch.ops.prims.fmod.default)
 def _remainder_towards_zero(first: Any, second: Any) -> Any:
     return first - torch.trunc(first / second).to(first.dtype) * second

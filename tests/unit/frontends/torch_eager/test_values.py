@@ -80,6 +80,8 @@ CALLS = {
     "slice scatter": (aten.slice_scatter.default, (f(4, 6), f(4, 2), 1, 1, 5, 2)),
     "diagonal": (aten.diagonal_copy.default, (f(4, 6), 1)),
     "as strided": (aten.as_strided_copy.default, (f(12), [3, 2, 2], [1, 3, 2], 1)),
+    "masked scatter backward": (aten.masked_scatter_backward.default, (f(3, 5), f(5) > 0, [3, 4])),
+    "masked scatter backward of more": (aten.masked_scatter_backward.default, (f(3), f(3) > 0, [5])),
     "scatter into a dense part": (aten.as_strided_scatter.default, (f(12), f(2, 4), [2, 4], [4, 1], 3)),
     "scatter into a strided part": (aten.as_strided_scatter.default, (f(3, 5), f(3, 2), [3, 2], [2, 7], 1)),
     "cumprod": (aten.cumprod.default, (f(3, 7), 1)),
@@ -197,6 +199,7 @@ REFUSED = {
     ),
     "average pool": (aten.avg_pool2d.default, (f(2, 7, 9), [3, 2], [2, 2], [1, 0], True, False)),
     "divided average pool": (aten.avg_pool2d.default, (f(1, 2, 7, 9), [3], [], [1], False, True, 5)),
+    "reciprocal of integers": (aten.reciprocal.default, (torch.arange(-3, 5),)),
     "volume average pool": (aten.avg_pool3d.default, (f(1, 2, 4, 5, 6), [2, 3, 2], [2, 2, 2])),
 }
 
