@@ -31,3 +31,11 @@ def test_a_wrong_value_or_a_missing_one_is_a_difference():
     assert largest_difference(one, {"a": torch.tensor([1.0, 1.0, 1.5])}) == pytest.approx(0.5)
     assert largest_difference(one, {}) == float("inf")
     assert largest_difference(one, {"a": torch.full((3,), float("nan"))}) == float("inf")
+
+
+def test_rounding_of_what_cancels_out_is_no_difference_and_a_small_value_is_one():
+    large = torch.tensor([1.0])
+    noise = {"large": large, "cancels": torch.tensor([1e-11])}
+    assert largest_difference(noise, {"large": large, "cancels": torch.tensor([-1e-11])}) < 1e-3
+    small = {"large": large, "small": torch.tensor([1e-5])}
+    assert largest_difference(small, {"large": large, "small": torch.tensor([1.1e-5])}) > 0.05
