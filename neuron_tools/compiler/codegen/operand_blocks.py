@@ -153,8 +153,8 @@ class OperandBlocks(JoinedBatches):
         run = operand.run
         if operand.is_vector and operand.turned:
             run = max(1, self._sizes.depth // self._tile)
-        elif not turned:
-            run = min(run, self._together(free, tiles))
+        else:
+            run = min(run, int(depth.max()) if turned else self._together(free, tiles))
         transfer = location.load(
             self._context.load_queue(location),
             np.maximum(depth * free, 1),
