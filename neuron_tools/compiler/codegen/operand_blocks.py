@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.compiler.codegen.joined_batches import Joined, JoinedBatches
+from neuron_tools.compiler.codegen.joined_batches import FULL_RATE_BYTES, Joined, JoinedBatches
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residents import Resident
@@ -154,7 +154,9 @@ class OperandBlocks(JoinedBatches):
         if operand.is_vector and operand.turned:
             run = max(1, self._sizes.depth // self._tile)
         else:
-            run = min(run, int(depth.max()) if turned else self._together(free, tiles))
+            # Longer rows move no faster, and as fewer pieces than there are DMA engines.
+            most = FULL_RATE_BYTES // location.dtype.byte_count if turned else self._together(free, tiles)
+            run = min(run, most)
         transfer = location.load(
             self._context.load_queue(location),
             np.maximum(depth * free, 1),
