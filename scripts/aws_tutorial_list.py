@@ -239,6 +239,7 @@ _INF1: Mapping[str, Tutorial] = {
 _GENERATED = shlex.split(
     "--model-path consolidated.00.pth --tokenizer-path tokenizer.model --prompts \"['how tall','what is']\""
 )
+_LLAMA_ON_CPU = "__import__('transformers').LlamaForCausalLM.from_pretrained(model_path)"
 _T5_ON_CPU = (
     "T5ForConditionalGeneration.from_pretrained(model_name).generate(**tokenizer(prompt, "
     "max_length=max_length, truncation=True, padding='max_length', return_tensors='pt'), "
@@ -276,6 +277,26 @@ _INF2: Mapping[str, Tutorial] = {
         },
         edits=_FEWER_CALLS,
         packages=("transformers",),
+        target="inf2",
+    ),
+    "nxdi_llama": Tutorial(
+        "neuronx-distributed-inference/examples",
+        "generation_demo.py",
+        r"<(\d+)>",
+        edits={
+            "/home/ubuntu/model_hf/Llama-3.1-8B/": "model/",
+            "/home/ubuntu/traced_model/Llama-3.1-8B/": "traced/",
+            "tp_degree=32": "tp_degree=2, torch_dtype=torch.float32",
+            "The color of the sky is": "The colour of the evening sky is",
+        },
+        for_cpu={
+            "model = NeuronLlamaForCausalLM(model_path, config)\n    model.compile(traced_model_path)": "",
+            "NeuronLlamaForCausalLM(traced_model_path)\n    model.load(traced_model_path)": _LLAMA_ON_CPU,
+            "HuggingFaceGenerationAdapter(model)": "model",
+            "sampling_params=sampling_params,": "",
+            "model.config.neuron_config.max_length": "64",
+        },
+        packages=("neuronx_distributed_inference", "neuronx_distributed", "nkilib", "transformers"),
         target="inf2",
     ),
     "nxd_llama": Tutorial(

@@ -39,7 +39,7 @@ class ObservedModel(torch.nn.Module):
     def forward(self, *inputs: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
         """The model's result, and the new values of the buffers `set_anew`."""
         before = dict(self.model.named_buffers(remove_duplicate=False))
-        with _as_it_was(self.model):
+        with _as_it_was(self.model), _plain_tensors():
             result = self.model(*inputs) if self._keywords is None else self.model(**self._named(inputs))
             after = dict(self.model.named_buffers(remove_duplicate=False))
         anew = {name: value for name, value in after.items() if value is not before.get(name, value)}
@@ -62,3 +62,18 @@ def _as_it_was(model: torch.nn.Module) -> Iterator[None]:
             for name in module.__dict__.keys() - attributes.keys():
                 del module.__dict__[name]
             module.__dict__.update(attributes)
+
+
+@contextmanager
+def _plain_tensors() -> Iterator[None]:
+    """Let `as_subclass(torch.Tensor)` return the tensor itself: exporting does not see what PyTorch makes."""
+    original = torch.Tensor.as_subclass
+
+    def as_subclass(tensor: torch.Tensor, kind: type) -> Any:
+        return tensor if isinstance(tensor, kind) else original(tensor, kind)
+
+    torch.Tensor.as_subclass = as_subclass
+    try:
+        yield
+    finally:
+        del torch.Tensor.as_subclass

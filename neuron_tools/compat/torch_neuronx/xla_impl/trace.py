@@ -142,8 +142,11 @@ def _plain(places: Any) -> Any:
 
 
 def _packer(trace: RankedTrace) -> Packer:
+    """Puts the results together; what is left alone when the states are taken away is the result itself."""
+    count = len(trace.call.results)
+    is_alone = None in trace.places and count == 1
     places = _without_states(pytree.tree_unflatten(trace.places, trace.structure))
-    return Packer(places, [*range(len(trace.call.results))])  # libraries write it as text and read it
+    return Packer(0 if is_alone else places, [*range(count)])  # libraries write the list as text and read it
 
 
 def _without_states(places: Any) -> Any:

@@ -186,8 +186,30 @@ def test_states_by_alias_are_not_returned(torch_neuronx):
 
     counter = Counter()
     made = generate_hlo(counter, (ROWS,), {counter.total: 1})
-    assert made.packer.layout == [0]
+    assert made.packer([ROWS]) is ROWS
     assert made.metaneff.output_aliases_to == {1: 1}
+
+
+def test_what_a_pass_leaves_in_the_model_is_gone_for_the_next_trace():
+    class Cached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", None, persistent=False)
+
+        def forward(self, rows):
+            if self.scale is None:
+                self.scale = torch.arange(4.0)
+                self.both = [self.scale, rows.sum(0)]
+            plain = rows.as_subclass(torch.Tensor) if type(rows) is not torch.Tensor else rows
+            return plain[:, None, :] * self.both[0]
+
+    model = Cached()
+    for rows in (ROWS, ROWS[:2]):
+        traced = trace_ranks(model, (rows,), states={})
+        assert (traced.call.weights, traced.call.result_shapes) == ((), (f"float32[{len(rows)},1,4]",))
+    assert model.scale is None
+    assert "both" not in vars(model)
+    assert "as_subclass" not in vars(torch.Tensor)
 
 
 def test_names_of_groups_say_their_ranks():
