@@ -82,13 +82,16 @@ class Spread:
 def spread(blocks: Sequence[Block], stretch: int) -> Spread | None:
     """The same for each stretch of so many positions, one after the other; None where they differ.
 
+    The last stretch may be shorter.
+
     Example:
         >>> spread([Block(8, True), Block(16, False), Block(4, True)], 32)
         Spread(count=4, repeats_innermost=False)
     """
     count, remaining = 1, stretch
-    for block in reversed(blocks):
-        if remaining % block.extent and block.extent % remaining:
+    for place, block in reversed(list(enumerate(blocks))):
+        ends_within = remaining < block.extent and block.real and place == 0
+        if remaining % block.extent and block.extent % remaining and not ends_within:
             return None
         taken = min(block.extent, remaining)
         count *= taken if block.real else 1

@@ -205,8 +205,11 @@ class Convolution(Matmul):
         if window.packs_taps:  # each partition holds one tap's shifted pixels
             return max(1, columns * window.stride)
         spread = window.dilations[0] if window.dilations else 1
-        rows = -(-columns // window.output_row)
         images = -(-columns // window.output_pixels)
+        if window.input_row == window.input_pixels:  # one row: a part of it
+            reached = columns * max(1, window.input_row // window.output_row) + images * window.taps
+            return max(1, min(reached, images * window.input_pixels))
+        rows = -(-columns // window.output_row)
         overlap = max(0, -(-window.tap_rows // spread) - window.stride) * images
         pixels = (-(-rows * window.stride // spread) + overlap) * window.input_row
         return max(1, min(pixels, images * window.input_pixels))

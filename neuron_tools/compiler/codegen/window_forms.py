@@ -18,7 +18,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.joined_batches import Joined
 from neuron_tools.compiler.codegen.operands import Operand, neighbours
 from neuron_tools.compiler.codegen.transpose import turn_matrices
-from neuron_tools.compiler.codegen.windows import MANY_TAPS, Window
+from neuron_tools.compiler.codegen.windows import Window
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -137,7 +137,7 @@ def joined_groups(core: NeuronCore, window: Window) -> Joined | None:
     Kernels stand on the diagonal of a wider one; gradients of kernels are made of all channels together, and
     each output keeps those of its own group.
     """
-    gradient = window.taps > MANY_TAPS
+    gradient = window.makes_kernel_gradient
     columns = window.column_elements
     wide, most = window.outputs if gradient else max(window.inputs, window.outputs), core.tensor_columns
     if gradient:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from neuron_tools.compiler.codegen.context import Context
@@ -13,7 +14,7 @@ from neuron_tools.frozen import frozen
 FEW_CHANNELS = 32
 """Fewer input channels than this leave the array so empty that taps are put on partitions too."""
 MANY_TAPS = 64
-"""More taps than this (gradients of kernels: the window is the image) are packed as well."""
+"""Gradients of kernels (the window is the image) of more taps than this put them on partitions as well."""
 
 
 @frozen
@@ -54,6 +55,11 @@ class Window:
         return math.prod(self.dilations)
 
     @property
+    def makes_kernel_gradient(self) -> bool:
+        """Whether the window is as large as an image, and slides over few places: a kernel's gradient."""
+        return self.taps > max(MANY_TAPS, self.output_pixels)
+
+    @property
     def column_elements(self) -> int:
         """Elements of a channel of the result."""
         return self.images * self.output_pixels
@@ -80,7 +86,7 @@ def describe_window(
         _groups(attributes), kernel[numbers["kernel"].index("i")], math.prod(kernel_extents)
     )  # fmt: skip
     strides = tuple(attributes.get("window_strides", ())) or (1,)
-    return Window(
+    window = Window(
         images=output[numbers["output"].index("b")], groups=groups,
         inputs=inputs,
         outputs=max(1, output[numbers["output"].index("f")] // groups),
@@ -88,10 +94,11 @@ def describe_window(
         input_pixels=math.prod(image_extents), output_pixels=math.prod(output_extents),
         input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
-        packs_taps=taps > MANY_TAPS or (inputs < FEW_CHANNELS and taps > 1),
         dilations=tuple(map(int, attributes.get("lhs_dilation", ()))),
         tap_spacing=int((tuple(attributes.get("rhs_dilation", ())) or (1,))[0]),
     )  # fmt: skip
+    has_few_channels = inputs < FEW_CHANNELS and taps > 1
+    return replace(window, packs_taps=has_few_channels or window.makes_kernel_gradient)
 
 
 def feature_groups(operation: Operation) -> int:

@@ -17,6 +17,8 @@ from neuron_tools.frozen import frozen
 
 ONE_PARTITION_ELEMENTS = 2048
 """A full reduction of no more elements than this stays on one partition, so that its users can join it."""
+ENOUGH_ROWS = 128
+"""Rows that all partitions of a NeuronCore have work with."""
 FOLDED_ROWS = 32
 FOLDED_ELEMENTS = 8192
 """Reductions over few rows, too few to fill the partitions, of which many elements remain, are folded."""
@@ -134,6 +136,8 @@ def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
             return Domain(1, extents[0], extents[1])
         case [False, True, False]:
             return Domain(extents[0], extents[1], extents[2])
+        case [True, *_] if len(extents) > 2 and extents[0] >= ENOUGH_ROWS:
+            return Domain(1, extents[0], math.prod(extents[1:]))
     return None
 
 

@@ -146,3 +146,41 @@ def test_gradients_of_kernels_load_a_gradient_once_for_all_taps(dtype):
     size = 16 * 64 * 56 * 56 * dtype.itemsize
     loaded = program.dmas[program.dmas["source_memory"] == Memory.HBM]
     assert loaded["bytes"].sum() <= 4.1 * size  # the image's rows three times
+
+
+def along_one_axis(channels: int, pixels: int, taps: int, stride: int = 1, groups: int = 1) -> Program:
+    """A convolution over one axis, as of sound, padded by half a kernel."""
+    made = (pixels + 2 * (taps // 2) - taps) // stride + 1
+    image, result = tensor((1, channels, pixels), "bf16"), tensor((1, channels, made), "bf16")
+    kernel = tensor((channels, channels // groups, taps), "bf16")
+    text = function(
+        f"%a: {image}, %k: {kernel}", result,
+        "%r = stablehlo.convolution(%a, %k) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], "
+        f"window = {{stride = [{stride}], pad = [[{taps // 2}, {taps // 2}]]}} "
+        f"{{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}} "
+        f": ({image}, {kernel}) -> {result}",
+    )  # fmt: skip
+    return compile_module(module(text), CORE)
+
+
+def loaded(program: Program, shape: tuple[int, ...]) -> np.ndarray:
+    """The DMA rows that load tensors of a shape."""
+    wanted = [index for index, item in enumerate(program.tensors) if item.shape == shape]
+    into_sbuf = program.dmas["destination_memory"] == Memory.SBUF
+    return program.dmas[into_sbuf & np.isin(program.dmas["tensor"], wanted)]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_columns_of_one_long_row_load_the_part_that_they_meet(stride):
+    rows = loaded(along_one_axis(512, 16_000, 3, stride), (1, 512, 16_000))
+    size = 2 * 512 * 16_000
+    assert size <= rows["bytes"].sum() <= 1.1 * size
+
+
+def test_a_long_kernel_that_slides_over_a_longer_row_is_no_kernels_gradient():
+    program = along_one_axis(768, 249, 128, groups=16)
+    assert loaded(program, (1, 768, 249))["descriptor_bytes"].min() >= 249
+    drawn = CORE.dma_bandwidth * CORE.dma_streaming_efficiency
+    streamed_s = 8 * 128 * 250 / (CORE.tensor_clock_ghz * 1e9)
+    bound_s = streamed_s + 2 * 768 * 48 * 128 / drawn
+    assert simulate(program, CORE).duration_ps * 1e-12 <= 2 * bound_s
