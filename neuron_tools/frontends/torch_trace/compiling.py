@@ -17,10 +17,10 @@ from neuron_tools.compiler.cached import compilation_key
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
-from neuron_tools.frontends.torch_trace.bool_scalars import without_bool_scalars
 from neuron_tools.frontends.torch_trace.collectives import scriptable
 from neuron_tools.frontends.torch_trace.inline_weights import INLINE_WEIGHTS, bytes_of, distinct
 from neuron_tools.frontends.torch_trace.pipeline import HANDED_ON, Stage, cut_into_stages
+from neuron_tools.frontends.torch_trace.scripted_forms import in_scripted_forms
 from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
@@ -73,7 +73,7 @@ class _WeightsFirst(torch.nn.Module):
 
     def __init__(self, segment: Segment) -> None:
         super().__init__()
-        self._module = scriptable(without_bool_scalars(segment.module))
+        self._module = scriptable(in_scripted_forms(segment.module))
         self._positions = tuple(segment.weights)
         self._count = len(segment.weights) + len(segment.inputs)
 

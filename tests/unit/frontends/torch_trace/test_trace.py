@@ -169,6 +169,18 @@ def test_a_function_can_be_traced():
     torch.testing.assert_close(script(torch.ones(2, 3), torch.eye(3, 2)), torch.ones(2, 2))
 
 
+def test_tensors_that_are_filled_piece_by_piece_can_be_traced():
+    def bordered(data):
+        made = torch.zeros(6, 6, dtype=torch.int64)
+        made[0, :] = 7
+        made[:, -1] = torch.tensor(9)
+        made[2:4, 2:4].fill_(True)
+        return data + made
+
+    data = torch.ones(6, 6)
+    assert torch.equal(trace(bordered, (data,))(data), bordered(data))
+
+
 def test_other_shapes_are_refused(traced):
     with pytest.raises(TraceError, match=r"traced for inputs int64\[4,3\], float32\[\], not int64\[2,3\]"):
         traced(INPUTS[0][:2], INPUTS[1])

@@ -1,4 +1,4 @@
-"""Numbers that are True or False: TorchScript takes them for no number where an operator wants one."""
+"""Operators in forms that TorchScript traces: it takes True and False for no numbers, and has no `fill`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import Any
 import torch
 from torch import fx
 
+_aten = torch.ops.aten
+_FILLS = {_aten.fill.Tensor: _aten.copy.default, _aten.fill.Scalar: _aten.full_like.default}
+"""Filling without changing what is filled -> the same by an operator that TorchScript has."""
 
-def without_bool_scalars(module: fx.GraphModule) -> fx.GraphModule:
-    """A graph module whose numbers are 1 and 0 instead, of the same results; itself where it has none."""
-    if not any(map(_bool_scalars, module.graph.nodes)):
+
+def in_scripted_forms(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph module of the same results that TorchScript traces; itself where it does already."""
+    if not any(node.target in _FILLS or _bool_scalars(node) for node in module.graph.nodes):
         return module
     graph = fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     graph.set_codegen(module.graph._codegen)
     for node in graph.nodes:
+        node.target = _FILLS.get(node.target, node.target)
         for position, argument in _bool_scalars(node):
             node.update_arg(position, int(argument))
             if _takes_dtype(node) and node.kwargs.get("dtype") is None:
