@@ -18,7 +18,7 @@ from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.frozen import frozen
 
 _MOVED = frozenset({"broadcast_in_dim", "reshape", "slice", "transpose", "concatenate", "pad", "reverse"})
-_COMPUTED = ELEMENTWISE | {"convert", "reduce"}
+_COMPUTED = ELEMENTWISE | {"convert", "reduce", "dot_general"}
 _MOST_ELEMENTS = 45_000_000
 """Of rows that are stored: up to which XLA's `hlo_constant_folding` evaluates."""
 _FLOATS = frozenset({"f32", "bf16", "f16", "f64"})

@@ -61,3 +61,13 @@ def test_counted_values_are_stored_in_the_order_read():
     )  # fmt: skip
     assert "iota" not in places
     assert "transpose" not in places
+
+
+def test_a_product_of_weights_is_stored_where_it_is_no_larger():
+    square = tensor((16, 16))
+    assert opcodes(
+        f"%i = stablehlo.iota dim = 0 : {square}",
+        f"%p = stablehlo.dot_general %i, %w, contracting_dims = [1] x [0] : ({square}, {square}) -> {square}",
+        f"%r = stablehlo.add %x, %p : {square}",
+        arguments=f"%x: {square}, %w: {square}", result=square, kinds=("input", "weight"),
+    ) == ["constant", "add"]  # fmt: skip
