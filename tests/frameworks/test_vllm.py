@@ -18,6 +18,7 @@ import pytest
 
 import neuron_tools
 from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.serving import measure_serving
 from neuron_profile.analysis.warnings import find_warnings
 
@@ -25,6 +26,7 @@ FOLDER = Path(__file__).parent / "vllm_scripts"
 PACKAGES = os.environ.get("NEURON_TOOLS_VLLM", "")
 CAPTURE = ("-m", "neuron_profile.cli", "capture", "-o", "run.nprof", "--")
 TOKENS, MORE_TOKENS, REQUESTS = 8, 40, 7
+ON_CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
 DRAFTS = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1}
 
 pytestmark = [
@@ -76,8 +78,7 @@ def command_version(tmp_path_factory: pytest.TempPathFactory) -> str:
 def expected(model: str, tmp_path_factory: pytest.TempPathFactory) -> list[list[int]]:
     """The tokens of vLLM's CPU platform."""
     command = generate(model, MORE_TOKENS, block_size=32)
-    on_cpu = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
-    tokens: list[list[int]] = said(run(tmp_path_factory.mktemp("cpu"), *command, **on_cpu), "tokens")
+    tokens: list[list[int]] = said(run(tmp_path_factory.mktemp("cpu"), *command, **ON_CPU), "tokens")
     return tokens
 
 
@@ -115,6 +116,33 @@ def test_drafts_from_the_prompt_are_accepted_where_they_are_the_models_tokens(
     output = run(tmp_path, *generate(model, MORE_TOKENS, speculative_config=DRAFTS))
     assert said(output, "tokens") == expected
     assert said(output, "accepted") > 0
+
+
+def test_requests_with_and_without_an_adapter_share_a_batch(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    options = {"enable_lora": True, "max_lora_rank": 8}
+    found, on_cpu = (
+        said(
+            run(tmp_path, *generate(model, TOKENS, **options, **more), f"{model}/adapter", **variables),
+            "tokens",
+        )
+        for more, variables in (({}, {}), ({"block_size": 32}, ON_CPU))
+    )
+    # vLLM's CPU platform gives the adapter to all requests of such a batch.
+    assert found[1::2] == on_cpu[1::2] != first(expected)[1::2]
+    assert found[::2] == first(expected)[::2]
+
+
+def test_a_model_shared_out_over_two_cores_has_the_cpus_tokens(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    output = run(tmp_path, *CAPTURE, sys.executable, *generate(model, TOKENS, tensor_parallel_size=2))
+    assert said(output, "tokens") == first(expected)
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        occupancy = make_overview(profile).occupancy
+    assert occupancy is not None
+    assert occupancy.cores == 2
 
 
 def test_a_captured_server_answers_by_http_and_tells_its_requests(

@@ -53,7 +53,8 @@ class NeuronPlatform(Platform):
         parallel.disable_custom_all_reduce = True
         scheduler = vllm_config.scheduler_config
         scheduler.async_scheduling = False
-        if scheduler.scheduler_cls is None:
+        # The engine's clock is the device's only where the engine drives the device itself.
+        if scheduler.scheduler_cls is None and parallel.distributed_executor_backend == "uni":
             scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.NeuronScheduler"
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
@@ -121,8 +122,8 @@ class NeuronPlatform(Platform):
 
     @classmethod
     def get_punica_wrapper(cls) -> str:
-        """LoRA's products as PyTorch's operators."""
-        return "vllm.lora.punica_wrapper.punica_cpu.PunicaWrapperCPU"
+        """LoRA adapters as dense products."""
+        return f"{_PACKAGE}.adapters.NeuronPunicaWrapper"
 
     @classmethod
     def num_compute_units(cls, device_id: int = 0) -> int:

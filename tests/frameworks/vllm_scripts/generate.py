@@ -1,6 +1,7 @@
 """`LLM.generate`, greedy: prompts of unequal lengths, more and longer than a step takes.
 
-Arguments: the model's folder, how many tokens each answer has, and more options of `LLM` as JSON.
+Arguments: the model's folder, how many tokens each answer has, more options of `LLM` as JSON, and where these
+allow LoRA the folder of an adapter for every other prompt.
 """
 
 import json
@@ -15,6 +16,7 @@ def prompt(number: int, length: int) -> str:
 
 if __name__ == "__main__":
     from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
 
     llm = LLM(
         sys.argv[1], dtype="float32", max_model_len=128, max_num_seqs=4, max_num_batched_tokens=32,
@@ -23,8 +25,11 @@ if __name__ == "__main__":
     )  # fmt: skip
     prompts = [prompt(number, length) for number, length in enumerate(LENGTHS)]
     prompts.append(f"{prompts[1]} w3 w4")
+    adapter = LoRARequest("adapter", 1, sys.argv[4]) if sys.argv[4:] else None
     answers = llm.generate(
-        prompts, SamplingParams(temperature=0, max_tokens=int(sys.argv[2]), ignore_eos=True)
+        prompts,
+        SamplingParams(temperature=0, max_tokens=int(sys.argv[2]), ignore_eos=True),
+        lora_request=[adapter if number % 2 else None for number in range(len(prompts))],
     )
     counters = {metric.name: getattr(metric, "value", None) for metric in llm.get_metrics()}
     print("tokens", json.dumps([list(answer.outputs[0].token_ids) for answer in answers]))

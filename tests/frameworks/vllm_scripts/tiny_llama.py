@@ -1,8 +1,11 @@
-"""Writes a Llama with random weights to a folder, and a tokenizer whose words are `w0`, `w1`, ..."""
+"""Writes a Llama with random weights, a tokenizer whose words are `w0`, `w1`, ..., and a LoRA adapter."""
 
+import json
 import sys
+from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -32,3 +35,15 @@ LlamaForCausalLM(
         initializer_range=0.2,  # far from uniform logits: rounding chooses no token
     )
 ).float().save_pretrained(folder)
+
+adapter, rank = Path(folder) / "adapter", 4
+adapter.mkdir()
+factors = {
+    f"base_model.model.model.layers.{layer}.self_attn.{name}.lora_{side}.weight": 0.3 * torch.randn(shape)
+    for layer in range(2)
+    for name, size in (("q_proj", 128), ("v_proj", 64))
+    for side, shape in (("A", (rank, 128)), ("B", (size, rank)))
+}
+save_file(factors, adapter / "adapter_model.safetensors")
+settings = {"peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
+(adapter / "adapter_config.json").write_text(json.dumps(settings))
