@@ -82,7 +82,8 @@ def _check_predicated(call: Call) -> None:
 
 @instruction(Instruction(
     "tensor_copy_predicated", Opcode.TENSOR_COPY_PREDICATED, (Engine.VECTOR,),
-    (Operand("dst", written=True), Operand("src", optional=True), Operand("predicate")),
+    (Operand("dst", written=True), Operand("src", optional=True),
+     Operand("predicate", types=("uint8", "uint16", "uint32"))),
     same_size=(("dst", "predicate"),), rule=_check_predicated,
 ))  # fmt: skip
 def tensor_copy_predicated(

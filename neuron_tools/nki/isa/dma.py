@@ -231,7 +231,7 @@ def _turned(call: Call) -> Kind:
 @instruction(Instruction(
     "dma_transpose", None, (), (Operand("dst", BY_DMA, written=True), Operand("src", BY_DMA, gathered=True)),
     key=("dge_mode", "oob_mode", "axes"), derived=(Derived("axes", ("axes", "src"), transposed_order),),
-    older_in_psum=True, build=_turned,
+    same_type=(("dst", "src"),), older_in_psum=True, build=_turned,
 ))  # fmt: skip
 def dma_transpose(
     dst: NkiTensor,

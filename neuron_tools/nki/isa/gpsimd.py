@@ -43,11 +43,17 @@ def _steps(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
 
 
 _PATTERN = (Derived("pattern", ("pattern",), _steps),)
+_PATTERN_DIMENSIONS = 4
 
 
 def _check_pattern(call: Call) -> None:
-    """Refuse patterns of another size than the result's."""
+    """Refuse patterns of more than four dimensions, or of another size than the result's."""
     form, pattern = call.form("dst"), call.given["pattern"]
+    if len(pattern) > _PATTERN_DIMENSIONS:
+        raise refuse(
+            f"{call.record.name} takes a pattern of up to {_PATTERN_DIMENSIONS} dimensions, got "
+            f"{len(pattern)}; join some"
+        )
     count = math.prod(extent for _, extent in pattern)
     if count != form.elements:
         raise refuse(
@@ -146,7 +152,7 @@ def _check_gather(call: Call) -> None:
 @instruction(Instruction(
     "local_gather", Opcode.LOCAL_GATHER, (Engine.GPSIMD,),
     (Operand("dst", SBUF, written=True), Operand("src_buffer", SBUF), Operand("index", SBUF)),
-    key=("num_elem_per_idx",), rule=_check_gather, build=_as_written,
+    same_type=(("dst", "src_buffer"),), key=("num_elem_per_idx",), rule=_check_gather, build=_as_written,
 ))  # fmt: skip
 def local_gather(
     dst: NkiTensor,
@@ -195,8 +201,8 @@ def _check_indices(call: Call) -> None:
 
 @instruction(Instruction(
     "nc_n_gather", Opcode.LOCAL_GATHER, (Engine.GPSIMD,),
-    (Operand("dst", SBUF, written=True), Operand("data", SBUF), Operand("indices", SBUF)),
-    same_size=(("dst", "indices"),), rule=_check_indices, build=_as_written,
+    (Operand("dst", SBUF, written=True), Operand("data", SBUF), Operand("indices", SBUF, types=("uint32",))),
+    same_size=(("dst", "indices"),), same_type=(("dst", "data"),), rule=_check_indices, build=_as_written,
 ))  # fmt: skip
 def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str | None = None) -> None:
     """dst[p, i] = data[p, indices[p, i]]: each partition gathers from itself.
@@ -231,7 +237,8 @@ def _check_count(call: Call) -> None:
 
 @instruction(Instruction(
     "nonzero_with_count", Opcode.CUSTOM_OP, (Engine.GPSIMD,),
-    (Operand("dst", SBUF, written=True), Operand("src", SBUF)), rule=_check_count,
+    (Operand("dst", SBUF, written=True, types=("int32",)), Operand("src", SBUF, types=("float32", "int32"))),
+    rule=_check_count,
 ))  # fmt: skip
 def nonzero_with_count(
     dst: NkiTensor,
@@ -298,7 +305,9 @@ def _check_segments(call: Call) -> None:
 
 @instruction(Instruction(
     "sequence_bounds", Opcode.CUSTOM_OP, (Engine.GPSIMD,),
-    (Operand("dst", written=True), Operand("segment_ids")), rule=_check_segments,
+    (Operand("dst", written=True, types=("float32", "int32")),
+     Operand("segment_ids", types=("float32", "int32"))),
+    rule=_check_segments,
 ))  # fmt: skip
 def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = None) -> None:
     """First and last position (exclusive) of the segment of each element; padding (id 0) gets n and -1.

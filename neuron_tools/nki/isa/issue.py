@@ -20,6 +20,9 @@ from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Flag, Memory, Opcode
 
+FLOATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e4m3fn")
+"""Types of numbers with a fraction, one an element."""
+
 
 def ready() -> Tracer:
     """The running trace, with held-back results stored."""
@@ -171,6 +174,16 @@ def require_comparisons(name: str, **given: Any) -> None:
             )
 
 
+def require_maximum(name: str, reduce_op: Any) -> None:
+    """Refuse other reductions than the maximum, where the engine has no other.
+
+    Raises:
+        NkiValidationError: Names the operator.
+    """
+    if reduce_op is not None and (op := find_operator(reduce_op)).name != "maximum":
+        raise refuse(f"{name} reduces by nl.maximum alone, got {op.name}; call nisa.tensor_reduce for others")
+
+
 def require_arithmetic(name: str, **given: Any) -> None:
     """Refuse operators that do not compute with two numbers.
 
@@ -210,11 +223,12 @@ def require_types(name: str, types: tuple[str, ...], **forms: ViewForm | None) -
     Raises:
         NkiValidationError: Names the operand and what to do.
     """
+    wanted = " or ".join(", ".join(types).rsplit(", ", 1))
     for operand, form in forms.items():
         if form is not None and str(form.dtype) not in types:
             raise refuse(
-                f"{name} takes {operand} as {' or '.join(types)}, got {form.dtype}; convert it first "
-                "(nisa.tensor_copy into a tile of that type)"
+                f"{name} takes {operand} as {wanted}, got {form.dtype}; convert it first (nisa.tensor_copy "
+                "into a tile of that type)"
             )
 
 

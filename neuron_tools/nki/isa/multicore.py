@@ -35,6 +35,11 @@ def core_barrier(
     if tuple(cores) != (0, 1):
         raise refuse(f"core_barrier lets the cores (0, 1) of a logical NeuronCore meet, got {cores}")
     form = form_of(data)
+    if form is not None and form.memory is not Memory.HBM:
+        raise refuse(
+            f"core_barrier keeps data that cores share in HBM, but the tile of shape {form.shape} lies in "
+            f"{form.memory.name}; give the tensor in shared HBM (nl.shared_hbm) that they exchange"
+        )
     key = (core_barrier, form, engine)
     kind = trace.kinds.get(key)
     if kind is None:

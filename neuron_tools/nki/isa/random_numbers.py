@@ -15,6 +15,7 @@ from neuron_tools.nki.isa.issue import (
     ready,
     refuse,
     require_memory,
+    require_types,
 )
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
@@ -82,9 +83,10 @@ def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> NkiInstructio
         NkiValidationError: The tile has more than one element.
     """
     trace = ready()
-    form_of(src_seeds)
+    form = form_of(src_seeds)
     if src_seeds.size != 1:
         raise refuse(f"set_rng_seed takes one 32-bit seed, got a tile of shape {src_seeds.shape}")
+    require_types("set_rng_seed", ("uint32", "int32", "float32"), src_seeds=form)
     if trace.values:
         stream(trace, Engine.VECTOR).seed(int(exact(src_seeds).reshape(-1)[0]))
     return NkiInstruction(trace)
@@ -102,6 +104,7 @@ def rand_set_state(
     form = form_of(src_seeds)
     assert form is not None
     require_memory("rand_set_state", Memory.SBUF, src_seeds=form)
+    require_types("rand_set_state", ("uint32",), src_seeds=form)
     _require_words(trace, "rand_set_state", chosen, form)
     if trace.values:
         stream(trace, chosen).load(
@@ -115,8 +118,8 @@ def _check_words(call: Call) -> None:
 
 
 @instruction(Instruction(
-    "rand_get_state", Opcode.RANDOM, (Engine.GPSIMD, Engine.VECTOR), (Operand("dst", written=True),),
-    key=("engine",), rule=_check_words,
+    "rand_get_state", Opcode.RANDOM, (Engine.GPSIMD, Engine.VECTOR),
+    (Operand("dst", written=True, types=("uint32",)),), key=("engine",), rule=_check_words,
 ))  # fmt: skip
 def rand_get_state(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
     """The state of an engine's generators, partition by partition: what `rand_set_state` takes.
@@ -159,7 +162,7 @@ def _uniform(engine: Engine, dst: NkiTensor) -> npt.NDArray[np.float32]:
 @instruction(Instruction(
     "dropout", Opcode.DROPOUT, (Engine.VECTOR,),
     (Operand("dst", written=True), Operand("data"), Operand("prob", optional=True, streamed=False)),
-    same_size=(("dst", "data"),),
+    same_size=(("dst", "data"),), same_type=(("dst", "data"),),
 ))  # fmt: skip
 def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> None:
     """dst = data with elements replaced by 0, each with probability `prob` (a number or a tile (P, 1)).

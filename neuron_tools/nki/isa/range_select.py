@@ -8,7 +8,15 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
-from neuron_tools.nki.isa.issue import require_comparisons, require_predicate, require_types, shaped
+from neuron_tools.nki.isa.issue import (
+    FLOATS,
+    refuse,
+    require_comparisons,
+    require_maximum,
+    require_predicate,
+    require_types,
+    shaped,
+)
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar
@@ -19,22 +27,32 @@ from neuron_tools.records.program import Engine, Opcode
 
 
 def _check_range(call: Call) -> None:
-    """Refuse operators that compare nothing, and bounds that are not fp32."""
-    require_comparisons("range_select", **call.given)
+    """Refuse operators that compare nothing, reductions and fills that the engine lacks, and other types."""
+    comparisons = {name: call.given[name] for name in ("comp_op0", "comp_op1")}
+    require_comparisons("range_select", **comparisons)
+    require_maximum("range_select", call.given["reduce_op"])
+    filled = call.given["on_false_value"]
+    if np.float32(filled) != np.float32(FP32_MINIMUM) and not call.trace.older_dialect:
+        raise refuse(
+            f"range_select fills with the least fp32 number ({FP32_MINIMUM}), not with {filled}; leave "
+            "on_false_value out, or select with nisa.select_reduce"
+        )
     require_types("range_select", ("float32",), bound0=call.forms["bound0"], bound1=call.forms["bound1"])
 
 
 def _check_predicate(call: Call) -> None:
     require_predicate("select_reduce", call.form("predicate"))
+    require_maximum("select_reduce", call.given["reduce_op"])
 
 
 @instruction(Instruction(
     "range_select", Opcode.RANGE_SELECT, (Engine.VECTOR,),
-    (Operand("dst", written=True), Operand("on_true_tile"),
+    (Operand("dst", written=True), Operand("on_true_tile", types=FLOATS),
      Operand("bound0", optional=True, streamed=False, column="dst"),
      Operand("bound1", optional=True, streamed=False, column="dst"),
-     Operand("reduce_res", written=True, optional=True)),
-    same_size=(("dst", "on_true_tile"),), key=("comp_op0", "comp_op1"), rule=_check_range,
+     Operand("reduce_res", written=True, optional=True, column="dst")),
+    same_size=(("dst", "on_true_tile"),), key=("comp_op0", "comp_op1", "reduce_op", "on_false_value"),
+    rule=_check_range,
 ))  # fmt: skip
 def range_select(
     dst: NkiTensor,
@@ -82,8 +100,8 @@ def range_select(
     "select_reduce", Opcode.SELECT_REDUCE, (Engine.VECTOR,),
     (Operand("dst", written=True), Operand("on_true"), Operand("predicate"),
      Operand("on_false", optional=True, streamed=False),
-     Operand("reduce_res", written=True, optional=True)),
-    same_size=(("dst", "on_true"), ("dst", "predicate")), rule=_check_predicate,
+     Operand("reduce_res", written=True, optional=True, column="dst", types=FLOATS)),
+    same_size=(("dst", "on_true"), ("dst", "predicate")), key=("reduce_op",), rule=_check_predicate,
 ))  # fmt: skip
 def select_reduce(
     dst: NkiTensor,

@@ -8,9 +8,10 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.issue import FLOATS, refuse
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.scan import scan
-from neuron_tools.nki.isa.table import Instruction, Operand
+from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar, apply, check_arithmetic
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
@@ -18,12 +19,26 @@ from neuron_tools.nki.tracer import active
 from neuron_tools.nki.values import column, single, write
 from neuron_tools.records.program import Engine, Opcode
 
+_UP_TO_16_BITS = (*FLOATS, "int16", "uint16", "int8", "uint8")
+_ACCUMULATE = ("add", "subtract", "multiply", "maximum", "minimum")
+
+
+def _check_operators(call: Call) -> None:
+    """Refuse bit patterns, and accumulating by what the engine has no register for."""
+    check_arithmetic(call)
+    op = find_operator(call.given["op1"])
+    if op.name not in _ACCUMULATE:
+        raise refuse(
+            f"tensor_scalar_cumulative accumulates by {', '.join(_ACCUMULATE)}, not by {op.name}; scan with "
+            "nisa.tensor_tensor_scan"
+        )
+
 
 @instruction(Instruction(
     "tensor_scalar_cumulative", Opcode.TENSOR_TENSOR_SCAN, (Engine.VECTOR,),
-    (Operand("dst", written=True), Operand("src"), Operand("imm0", optional=True, streamed=False),
-     Operand("imm1", optional=True, streamed=False)),
-    same_size=(("dst", "src"),), key=("op0", "op1"),
+    (Operand("dst", written=True, types=_UP_TO_16_BITS), Operand("src", types=_UP_TO_16_BITS),
+     Operand("imm0", optional=True, streamed=False), Operand("imm1", optional=True, streamed=False)),
+    same_size=(("dst", "src"),), key=("op0", "op1"), rule=_check_operators,
 ))  # fmt: skip
 def tensor_scalar_cumulative(
     dst: NkiTensor,

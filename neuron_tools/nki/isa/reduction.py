@@ -116,7 +116,7 @@ def tensor_reduce(
     "tensor_scalar_reduce", Opcode.TENSOR_SCALAR, (Engine.VECTOR,),
     (Operand("dst", written=True), Operand("data"),
      Operand("operand0", optional=True, streamed=False, column="data"),
-     Operand("reduce_res", written=True, optional=True)),
+     Operand("reduce_res", written=True, optional=True, column="data")),
     same_size=(("dst", "data"),), key=("op0", "reduce_op"),
     build=lambda call: call.kind(flags=Flag.REDUCES),
 ))  # fmt: skip

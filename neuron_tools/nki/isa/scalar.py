@@ -58,7 +58,7 @@ def _function(call: Call) -> Kind:
     "activation", Opcode.ACTIVATE, (Engine.SCALAR, Engine.GPSIMD),
     (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
      Operand("bias", optional=True, streamed=False, column="data"),
-     Operand("scale", optional=True, streamed=False, column="data"),
+     Operand("scale", optional=True, streamed=False, column="data", types=("float32",)),
      Operand("reduce_res", written=True, optional=True, column="data")),
     same_size=(("dst", "data"),), key=("op", "engine", "reduce_cmd", "reduce_op"), rule=_check_engine,
     build=_function,

@@ -74,7 +74,8 @@ def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> None:
 
 @instruction(Instruction(
     "nc_find_index8", Opcode.FIND_INDEX8, (Engine.VECTOR,),
-    (Operand("dst", written=True), Operand("data"), Operand("vals", streamed=False)),
+    (Operand("dst", written=True, types=("uint16", "uint32")), Operand("data"),
+     Operand("vals", streamed=False)),
     rule=_check_width, build=_search,
 ))  # fmt: skip
 def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str | None = None) -> None:

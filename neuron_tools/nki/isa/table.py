@@ -25,6 +25,7 @@ from neuron_tools.nki.isa.issue import (
     require_reach,
     require_same_size,
     require_start_partition,
+    require_types,
 )
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tracer import Tracer
@@ -60,6 +61,7 @@ class Operand:
         column: The operand as many partitions of which it has, one element each; "": no such rule.
         aligned: Whether it starts at a partition where engines can start.
         gathered: Whether it may be indexed indirectly.
+        types: Element types that it may have in the present dialect; () for all.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Operand:
     column: str = ""
     aligned: bool = False
     gathered: bool = False
+    types: tuple[str, ...] = ()
 
 
 @frozen
@@ -99,6 +102,7 @@ class Instruction:
         engines: Engines that run it, the one that is taken where the kernel names none first.
         operands: What it writes, then what it reads, in the order of their slots in the trace.
         same_size: Pairs of operands of the same partitions and elements per partition.
+        same_type: Pairs of operands of one element type, in the present dialect.
         apart: Two operands that cannot both lie in PSUM, or none.
         operator: Argument whose operator, where it works on bit patterns, asks for integers; "": none.
         key: Other arguments on which the rows depend.
@@ -115,6 +119,7 @@ class Instruction:
     engines: tuple[Engine, ...]
     operands: tuple[Operand, ...]
     same_size: tuple[tuple[str, str], ...] = ()
+    same_type: tuple[tuple[str, str], ...] = ()
     apart: tuple[str, str] | tuple[()] = ()
     operator: str = ""
     key: tuple[str, ...] = ()
@@ -212,6 +217,8 @@ class Call:
                 require_same_size(record.name, self.form(first), self.form(second), f"{first} and {second}")
         for operand in record.operands:
             self._check_shape(operand)
+        if not self.trace.older_dialect:
+            self._check_types()
         self._check_apart()
         if record.operator:
             forms = [self.form(operand.name) for operand in record.operands if not operand.optional]
@@ -242,6 +249,19 @@ class Call:
             require_start_partition(self.record.name, **{operand.name: form})
         if operand.column:
             require_column(self.record.name, operand.name, form, self.form(operand.column).partitions)
+
+    def _check_types(self) -> None:
+        name, forms = self.record.name, self.forms
+        for operand in self.record.operands:
+            if operand.types:
+                require_types(name, operand.types, **{operand.name: forms[operand.name]})
+        for first, second in self.record.same_type:
+            one, other = forms[first], forms[second]
+            if one is not None and other is not None and one.dtype is not other.dtype:
+                raise refuse(
+                    f"{name} converts no elements: {first} is {one.dtype}, but {second} {other.dtype}; give "
+                    "both one type, and convert with nisa.tensor_copy"
+                )
 
     def _check_apart(self) -> None:
         names = self.record.apart

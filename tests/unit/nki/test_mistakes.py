@@ -202,7 +202,7 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         lambda x: nisa.nc_stream_shuffle(tile(32, 8), tile(32, 8), [40] * 32),
     ),
     "a gather by floats": (
-        "takes integer indices, got float32",
+        "takes indices as uint32, got float32",
         lambda x: nisa.nc_n_gather(tile(8, 8), tile(8, 8), tile(8, 8)),
     ),
     "a probability above one": (
@@ -449,8 +449,94 @@ MISTAKES: dict[str, tuple[str, Body]] = {
             tile(8, 8), tile(8, 8), nl.greater_equal, nl.less, integers(8, 1), integers(8, 1)
         ),
     ),
+    "gathering into another type": (
+        "local_gather converts no elements: dst is bfloat16, but src_buffer float32",
+        lambda x: nisa.local_gather(tile(16, 64, dtype=BF16), tile(16, 8), tile(16, 4, dtype=nl.uint16)),
+    ),
+    "a gather by signed indices": (
+        "indices as uint32, got int32; convert it",
+        lambda x: nisa.nc_n_gather(tile(8, 8), tile(8, 8), integers(8, 8)),
+    ),
+    "a DMA transpose into another type": (
+        "dma_transpose converts no elements: dst is bfloat16, but src float32",
+        lambda x: nisa.dma_transpose(tile(64, 128, dtype=BF16), x),
+    ),
+    "a dropout into another type": (
+        "dropout converts no elements",
+        lambda x: nisa.dropout(tile(8, 8, dtype=BF16), tile(8, 8), 0.5),
+    ),
+    "a pattern of five dimensions": (
+        "up to 4 dimensions, got 5; join some",
+        lambda x: nisa.iota(integers(8, 32), [[1, 2]] * 5, 0),
+    ),
+    "a signed predicate": (
+        "predicate as uint8, uint16 or uint32, got int32",
+        lambda x: nisa.tensor_copy_predicated(tile(8, 8), tile(8, 8), integers(8, 8)),
+    ),
+    "a scale in bf16": (
+        "activation takes scale as float32, got bfloat16",
+        lambda x: nisa.activation(tile(8, 8), nl.exp, tile(8, 8), scale=tile(8, 1, dtype=BF16)),
+    ),
+    "running sums of 32-bit integers": (
+        "tensor_scalar_cumulative takes dst as float32, .*, got int32",
+        lambda x: nisa.tensor_scalar_cumulative(integers(8, 8), integers(8, 8), nl.add, nl.add, 1),
+    ),
+    "a running condition": (
+        "accumulates by add, .* not by logical_and; scan with",
+        lambda x: nisa.tensor_scalar_cumulative(tile(8, 8), tile(8, 8), nl.add, nl.logical_and, 1.0),
+    ),
+    "indices of values as floats": (
+        "dst as uint16 or uint32, got float32",
+        lambda x: nisa.nc_find_index8(tile(8, 8), tile(8, 64), tile(8, 8)),
+    ),
+    "bounds of segments in bf16": (
+        "sequence_bounds takes dst as float32 or int32, got bfloat16",
+        lambda x: nisa.sequence_bounds(tile(1, 2, 8, dtype=BF16), tile(1, 8, dtype=BF16)),
+    ),
+    "indices of what is not zero as floats": (
+        "nonzero_with_count takes dst as int32, got float32",
+        lambda x: nisa.nonzero_with_count(tile(128, 65), tile(128, 64)),
+    ),
+    "a seed of 16 bits": (
+        "src_seeds as uint32, int32 or float32, got uint16",
+        lambda x: nisa.set_rng_seed(tile(1, 1, dtype=nl.uint16)),
+    ),
+    "a generator's state of floats": (
+        "src_seeds as uint32, got float32",
+        lambda x: nisa.rand_set_state(tile(128, 6), engine=nisa.engine.gpsimd),
+    ),
+    "a sum of what is selected": (
+        "select_reduce reduces by nl.maximum alone, got add",
+        lambda x: nisa.select_reduce(
+            tile(8, 8), tile(8, 8, dtype=nl.uint8), tile(8, 8), 0.0, tile(8, 1), reduce_op=nl.add
+        ),
+    ),
+    "a sum of a range": (
+        "range_select reduces by nl.maximum alone, got add; call nisa.tensor_reduce",
+        lambda x: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.greater, nl.less, tile(8, 1), tile(8, 1), tile(8, 1), reduce_op=nl.add
+        ),
+    ),
+    "a range that fills with zeros": (
+        "fills with the least fp32 number .*, not with 0.0; leave on_false_value out",
+        lambda x: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.greater, nl.less, tile(8, 1), tile(8, 1), on_false_value=0.0
+        ),
+    ),
+    "a range of integers": (
+        "on_true_tile as float32, .*, got int32",
+        lambda x: nisa.range_select(tile(8, 8), integers(8, 8), nl.greater, nl.less, tile(8, 1), tile(8, 1)),
+    ),
+    "a maximum of two columns": (
+        r"reduce_res must be a number or a tile of shape \(8, 1\)",
+        lambda x: nisa.tensor_scalar_reduce(tile(8, 8), tile(8, 8), nl.add, 1.0, nl.add, tile(8, 2)),
+    ),
+    "a barrier over a tile": (
+        "core_barrier keeps data that cores share in HBM, .* lies in SBUF",
+        lambda x: nisa.core_barrier(tile(8, 8), (0, 1)),
+    ),
     "copying by floats": (
-        "takes an integer predicate, got float32; compare",
+        "predicate as uint8, uint16 or uint32, got float32",
         lambda x: nisa.tensor_copy_predicated(tile(8, 8), tile(8, 8), tile(8, 8)),
     ),
     "selecting by floats": (
