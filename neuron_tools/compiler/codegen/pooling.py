@@ -89,7 +89,7 @@ class _Pooling:
         else:
             for value in self._results:
                 held = chip_dtype(self._context.type_of(value).dtype)
-                self._store(value, self._reduced(images[0], held) if images else self._result(held, 1))
+                self._store(value, self._reduced(images[0], held) if images else self._filled(held))
         self._loop.emit()
         for value in self._results:
             self._context.complete(value, self._loop.stored())
@@ -127,6 +127,12 @@ class _Pooling:
                            joins=number > 0)  # fmt: skip
             source = made
         return source
+
+    def _filled(self, dtype: DType) -> Slot:
+        """What windows over one number everywhere give."""
+        made = self._result(dtype, 1)
+        self._step(Engine.GPSIMD, Opcode.MEMSET, (), made, self._space.elements_per_partition())
+        return made
 
     def _result(self, dtype: DType, each: int) -> Slot:
         size = int(self._space.elements_per_partition().max()) * each * dtype.byte_count

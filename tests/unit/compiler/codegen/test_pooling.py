@@ -9,7 +9,7 @@ from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import simulate
-from tests.unit.compiler.modules import tile_races
+from tests.unit.compiler.modules import function, module, tensor, tile_races
 from tests.unit.compiler.operators import DRAWN_BY_A_CORE, lowered
 
 aten = torch.ops.aten
@@ -78,3 +78,23 @@ def test_windows_of_every_kind_keep_the_order_of_their_tiles(shape, kernel, stri
     assert not program.warnings
     assert tile_races(program) == 0
     assert simulate(program, hardware.get(target)).duration_ps > 0
+
+
+def test_windows_over_one_number_everywhere_read_nothing():
+    image, sums = tensor((8, 64, 32, 32)), tensor((8, 64, 16, 16))
+    sizes = "window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>"
+    text = function(
+        f"%a: {sums}", sums,
+        "%one = stablehlo.constant dense<1.0> : tensor<f32>",
+        "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+        f"%ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> {image}",
+        f'%counts = "stablehlo.reduce_window"(%ones, %zero) <{{{sizes}}}> ({{',
+        "^bb0(%x: tensor<f32>, %y: tensor<f32>):",
+        "%s = stablehlo.add %x, %y : tensor<f32>",
+        f"stablehlo.return %s : tensor<f32> }}) : ({image}, tensor<f32>) -> {sums}",
+        f"%r = stablehlo.divide %a, %counts : {sums}",
+    )  # fmt: skip
+    program = compile_module(module(text), hardware.get("trn1"))
+    written = program.instructions[program.instructions["opcode"] == Opcode.MEMSET]
+    assert written["elements"].sum() * 128 >= 8 * 64 * 16 * 16
+    assert tile_races(program) == 0
