@@ -160,6 +160,7 @@ def _timed(loaded: LoadedArtifact, digest: str, brought: Sequence[_Rank], on_dev
     for rank in brought:
         with on_core(rank.number):
             native.run_graph(executable, duration_ns, native.intern_name(program.name))
+    _end_together(len(brought))
     del held
     if on_device:
         return results
@@ -173,3 +174,11 @@ def _begin_together(ranks: int) -> None:
     ready_ns = max((each[1] for each in issued if each), default=0)
     for core in range(ranks):
         native.hold_stream(core, ready_ns)
+
+
+def _end_together(ranks: int) -> None:
+    """Let no rank be done before the last one is, which began last: its collectives wait for that."""
+    streams = [torch.accelerator.current_stream(torch.device("neuron", core)) for core in range(ranks)]
+    done = streams[-1].record_event()
+    for stream in streams[:-1]:
+        stream.wait_event(done)

@@ -47,3 +47,8 @@ def test_the_ranks_of_a_call_run_at_once_on_their_cores(folder: Folder) -> None:
     assert [core for core, _, _ in calls] == [0, 0, 0, 1, 1, 1]
     for (_, start, end), (_, other_start, other_end) in zip(calls[:3], calls[3:]):
         assert max(start, other_start) < min(end, other_end)
+    copies = profile.sql(
+        "SELECT start_ts FROM SystemProfileEvents WHERE name = 'dmem_buf_copyout' ORDER BY 1"
+    ).fetchall()
+    ends = [max(end, other_end) for (_, _, end), (_, _, other_end) in zip(calls[:3], calls[3:])]
+    assert [start for (start,) in copies] == ends, "results are there when the last rank is done"
