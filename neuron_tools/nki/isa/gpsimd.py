@@ -22,6 +22,7 @@ from neuron_tools.nki.isa.table import SBUF, Call, Derived, Instruction, Operand
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import cast, exact, single, write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Opcode
 
 Pattern = Sequence[Sequence[int]]
@@ -137,6 +138,16 @@ def affine_select(
     write(dst, np.where(chosen, values, np.float32(on_false_value)))
 
 
+def _check_valid(index: ViewForm, valid: int | None) -> None:
+    """Refuse more valid indices than the partitions of a core hold."""
+    held = index.elements * CORES_PARTITIONS
+    if valid is not None and valid > held:
+        raise refuse(
+            f"local_gather has {held} indices for each {CORES_PARTITIONS} partitions, num_valid_indices is "
+            f"{valid}; give at most {held}, or leave it out"
+        )
+
+
 def _check_gather(call: Call) -> None:
     source, index, width = call.form("src_buffer"), call.form("index"), call.given["num_elem_per_idx"]
     if source.partitions != index.partitions or index.partitions % CORES_PARTITIONS:
@@ -145,6 +156,7 @@ def _check_gather(call: Call) -> None:
             f"index, got shapes {source.shape} and {index.shape}"
         )
     require_types("local_gather", ("uint16",), index=index)
+    _check_valid(index, call.given["num_valid_indices"])
     if width not in (1, 2, 4, 8, 16, 32):
         raise refuse(f"local_gather takes 1, 2, 4, 8, 16 or 32 elements per index, got {width}")
 
@@ -152,7 +164,8 @@ def _check_gather(call: Call) -> None:
 @instruction(Instruction(
     "local_gather", Opcode.LOCAL_GATHER, (Engine.GPSIMD,),
     (Operand("dst", SBUF, written=True), Operand("src_buffer", SBUF), Operand("index", SBUF)),
-    same_type=(("dst", "src_buffer"),), key=("num_elem_per_idx",), rule=_check_gather, build=_as_written,
+    same_type=(("dst", "src_buffer"),), key=("num_elem_per_idx", "num_valid_indices"), rule=_check_gather,
+    build=_as_written,
 ))  # fmt: skip
 def local_gather(
     dst: NkiTensor,

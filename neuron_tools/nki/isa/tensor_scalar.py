@@ -12,6 +12,7 @@ from neuron_tools.nki.isa.issue import (
     open_engines,
     refuse,
     require_arithmetic,
+    require_types,
     shaped,
 )
 from neuron_tools.nki.isa.prologue import instruction
@@ -21,6 +22,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, fits_out, single, write
 from neuron_tools.records.program import Engine, Opcode
 
+_AFFINE_GENERATION = 3
 _AFFINE = ("add", "subtract", "multiply")
 """Operators that the Scalar engine can apply as the scale or the bias of an activation."""
 Scalar = Any
@@ -58,6 +60,24 @@ def _check_scalar(call: Call) -> None:
         raise refuse(
             f"tensor_scalar works on bit patterns on the Vector engine only, not on {engine.title}; leave "
             "the engine out"
+        )
+    if not call.trace.older_dialect:
+        _check_affine(call, engine)
+        if not find_operator(call.given["op0"]).bitwise:
+            require_types("tensor_scalar", ("float32",), operand0=call.forms["operand0"],
+                          operand1=call.forms["operand1"])  # fmt: skip
+
+
+def _check_affine(call: Call, engine: Engine | None) -> None:
+    """Refuse on Trn2's Scalar engine what is no product, sum, or product and sum (NKI documentation)."""
+    operators = tuple(
+        find_operator(op).name for op in (call.given["op0"], call.given["op1"]) if op is not None
+    )
+    limited = engine is Engine.SCALAR and call.trace.core.generation == _AFFINE_GENERATION
+    if limited and operators not in (("multiply", "add"), ("multiply",), ("add",)):
+        raise refuse(
+            "tensor_scalar on the Scalar engine of Trn2 multiplies, adds, or multiplies and then adds, but "
+            f"got {' and '.join(operators)}; leave the engine out"
         )
 
 

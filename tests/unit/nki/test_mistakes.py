@@ -535,6 +535,20 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         "core_barrier keeps data that cores share in HBM, .* lies in SBUF",
         lambda x: nisa.core_barrier(tile(8, 8), (0, 1)),
     ),
+    "a maximum on Trn2's Scalar engine": (
+        "multiplies, adds, or multiplies and then adds, but got maximum; leave the engine out",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.maximum, 2.0, engine=nisa.engine.scalar),
+    ),
+    "an operand per partition in bf16": (
+        "tensor_scalar takes operand0 as float32, got bfloat16; convert it",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.add, tile(8, 1, dtype=BF16)),
+    ),
+    "more valid indices than there are": (
+        "64 indices for each 16 partitions, num_valid_indices is 65; give at most 64",
+        lambda x: nisa.local_gather(
+            tile(16, 64), tile(16, 8), tile(16, 4, dtype=nl.uint16), num_valid_indices=65
+        ),
+    ),
     "copying by floats": (
         "predicate as uint8, uint16 or uint32, got float32",
         lambda x: nisa.tensor_copy_predicated(tile(8, 8), tile(8, 8), tile(8, 8)),
