@@ -140,9 +140,10 @@ def test_a_model_shared_out_over_two_cores_has_the_cpus_tokens(
     output = run(tmp_path, *CAPTURE, sys.executable, *generate(model, TOKENS, tensor_parallel_size=2))
     assert said(output, "tokens") == first(expected)
     with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
-        occupancy = make_overview(profile).occupancy
-    assert occupancy is not None
-    assert occupancy.cores == 2
+        overview = make_overview(profile)
+    assert overview.occupancy.cores == 2
+    assert overview.serving is not None
+    assert (len(overview.serving.requests), overview.serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
 
 
 def test_a_captured_server_answers_by_http_and_tells_its_requests(

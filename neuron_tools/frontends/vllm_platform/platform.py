@@ -53,9 +53,10 @@ class NeuronPlatform(Platform):
         parallel.disable_custom_all_reduce = True
         scheduler = vllm_config.scheduler_config
         scheduler.async_scheduling = False
-        # The engine's clock is the device's only where the engine drives the device itself.
-        if scheduler.scheduler_cls is None and parallel.distributed_executor_backend == "uni":
-            scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.NeuronScheduler"
+        if scheduler.scheduler_cls is None:
+            alone = parallel.distributed_executor_backend == "uni"
+            name = "RecordingScheduler" if alone else "TellingScheduler"
+            scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.{name}"
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
         compilation.cudagraph_mode = CUDAGraphMode.NONE

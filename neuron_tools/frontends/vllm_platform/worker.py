@@ -14,6 +14,7 @@ from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environmen
 from vllm.v1.worker.worker_base import CompilationTimes
 
 from neuron_tools.frontends.vllm_platform.model_runner import NeuronModelRunner
+from neuron_tools.frontends.vllm_platform.requests import RequestRanges
 
 _HOST_SHARE = 0.5
 """Of the host's free memory, for pages: the simulated device's memory is the host's."""
@@ -25,6 +26,7 @@ class NeuronWorker(Worker):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.use_v2_model_runner = False
+        self._ranges: RequestRanges | None = None
 
     def init_device(self) -> None:
         """Take the core of this worker's rank and join the other ranks.
@@ -75,6 +77,26 @@ class NeuronWorker(Worker):
         specs = self.get_kv_cache_spec().values()
         requests, length = self.scheduler_config.max_num_seqs, self.model_config.max_model_len
         return sum((requests * ceil(length / spec.block_size) + 1) * spec.page_size_bytes for spec in specs)
+
+    def execute_model(self, scheduler_output: Any) -> Any:
+        """Run a step; the first worker records the requests that its engine tells it of."""
+        arrived = getattr(scheduler_output, "neuron_arrived", None)
+        if arrived is not None and self.rank == 0:
+            self._ranges = self._ranges or RequestRanges()
+            for request_id in scheduler_output.finished_req_ids:
+                self._ranges.finish(request_id)
+            for request_id in arrived:
+                self._ranges.arrive(request_id)
+            self._ranges.take(scheduler_output.num_scheduled_tokens)
+        return super().execute_model(scheduler_output)
+
+    def sample_tokens(self, *arguments: Any) -> Any:
+        """Choose the next tokens."""
+        made = super().sample_tokens(*arguments)
+        if self._ranges is not None and made is not None:
+            for request_id, tokens in zip(made.req_ids, made.sampled_token_ids):
+                self._ranges.give(request_id, len(tokens))
+        return made
 
     def compile_or_warm_up_model(self) -> CompilationTimes:
         """Nothing is compiled ahead; random numbers start anew, as after vLLM's own warm-up."""
