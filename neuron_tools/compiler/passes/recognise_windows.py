@@ -1,7 +1,8 @@
-"""Scatters whose indices count through whole axes of the operand write windows: rows, not elements.
+"""Scatters and gathers whose indices count: they write windows, or read a part of an axis.
 
 PyTorch's `index_copy_` along an inner axis arrives as one index per element, put together from the places
-along that axis and an iota for each other axis. What an iota counts through is a window.
+along that axis and an iota for each other axis. What an iota counts through is a window. An `index_select`
+by an `arange` is a slice.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _NUMBERS = "scatter_dimension_numbers"
 
 
 def recognise_windows(module: Module) -> Module:
-    """See the module's text. Other scatters are kept."""
-    if not any(operation.opcode == "scatter" for operation in module.operations):
+    """See the module's text. Other scatters and gathers are kept."""
+    if not any(operation.opcode in ("scatter", "gather") for operation in module.operations):
         return module
     return _Recogniser(module).run()
 
@@ -35,8 +36,35 @@ class _Recogniser:
         for operation in self._module.operations:
             windows = self._windows(operation) if operation.opcode == "scatter" else {}
             kept = self._with_windows(operation, windows) if windows else operation
-            self._rewriter.operations.append(kept)
+            self._rewriter.operations.append(self._as_slice(operation) or kept)
         return self._rewriter.finish()
+
+    def _as_slice(self, operation: Operation) -> Operation | None:
+        """The slice that a gather is which counts along one axis and takes all of the others."""
+        axis = self._counted_axis(operation) if operation.opcode == "gather" else None
+        if axis is None:
+            return None
+        shape = self._module.shape_of(operation.operands[0])
+        limits = self._module.shape_of(operation.results[0])
+        attributes = {
+            "start_indices": (0,) * len(shape), "limit_indices": limits, "strides": (1,) * len(shape),
+        }  # fmt: skip
+        return replace(operation, opcode="slice", operands=operation.operands[:1], attributes=attributes)
+
+    def _counted_axis(self, gather: Operation) -> int | None:
+        numbers = gather.attributes.get("dimension_numbers", {})
+        shape = self._module.shape_of(gather.operands[0])
+        axes = tuple(numbers.get("start_index_map", ()))
+        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        whole = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+        is_of_axis = len(axes) == 1 and tuple(numbers.get("collapsed_slice_dims", ())) == axes
+        if not is_of_axis or tuple(gather.attributes.get("slice_sizes", ())) != whole:
+            return None
+        layout = self._views.layout(gather.operands[1])
+        count = self._module.values[gather.operands[1]].type.element_count
+        counts = _counted(layout) is not None and layout.factors == ((count, 1),)
+        in_place = tuple(numbers.get("offset_dims", ())) == others
+        return axes[0] if counts and in_place and count <= shape[axes[0]] else None
 
     def _pieces(self, operation: Operation) -> Iterator[tuple[int, int]]:
         """(axis of the operand, its indices) of a scatter of elements; nothing for others."""

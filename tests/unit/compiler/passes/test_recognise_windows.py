@@ -11,7 +11,7 @@ from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.compiler.passes.recognise_windows import recognise_windows
 from neuron_tools.records.program import Memory
 from neuron_tools.simulator.check import check
-from tests.unit.compiler.modules import CORE, module, tensor
+from tests.unit.compiler.modules import CORE, function, module, tensor
 
 HEADS, LENGTH, DEPTH, NEW = 8, 512, 64, 4
 
@@ -87,3 +87,26 @@ def test_a_part_of_an_axis_is_no_window():
 def test_the_indices_are_read_from_where_they_are():
     known = optimise(module(element_scatter(3)))
     assert {operation.opcode for operation in known.operations} == {"scatter", "reshape"}
+
+
+def selected(count: int, *, counts: bool = True) -> list[str]:
+    """Opcodes of `index_select(x, 1, places)` on 4 x 255 x 8 elements."""
+    table, made = tensor((4, 255, 8)), tensor((4, count, 8))
+    places, given = tensor((count,), "i64"), "" if counts else f", %i: {tensor((count,), 'i64')}"
+    text = function(
+        f"%x: {table}{given}", made, *([f"%i = stablehlo.iota dim = 0 : {places}"] if counts else []),
+        '%r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 2], '
+        "collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1>, "
+        f"slice_sizes = array<i64: 4, 1, 8>}}> : ({table}, {places}) -> {made}",
+    )  # fmt: skip
+    return [operation.opcode for operation in recognise_windows(module(text)).operations]
+
+
+def test_places_that_count_are_a_slice():
+    assert selected(128) == ["iota", "slice"]
+    assert selected(255) == ["iota", "slice"]
+
+
+def test_places_beyond_the_end_or_given_are_looked_up():
+    assert selected(300) == ["iota", "gather"]
+    assert selected(128, counts=False) == ["gather"]
