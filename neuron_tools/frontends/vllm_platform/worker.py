@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+import multiprocessing
 from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 from typing import Any
@@ -25,6 +28,8 @@ class NeuronWorker(Worker):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        if multiprocessing.parent_process() is not None:
+            atexit.register(gc.freeze)  # or the process collects for seconds at its end, and vLLM kills it
         self.use_v2_model_runner = False
         self._ranges: RequestRanges | None = None
 
