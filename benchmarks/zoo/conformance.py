@@ -86,15 +86,20 @@ def conformance(architecture: Architecture, *, compiled: bool) -> Conformance:
 
 
 def _computed(architecture: Architecture, device: str, *, compiled: bool = False) -> Tensors:
-    """Loss, prediction, gradients and generated tokens, by name, on the CPU."""
+    """Loss, prediction, gradients and generated tokens, by name, brought to the CPU."""
     model, inputs = architecture.case.make(device)
     loss, prediction = outputs((torch.compile(model) if compiled else model)(**inputs))
     loss.backward()
-    values = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    values = {name: _gradient(parameter) for name, parameter in model.named_parameters()}
     values |= {"loss": loss.detach(), "prediction": prediction.detach()}
     if architecture.generates:
         values["tokens"] = _generated(model.eval(), inputs, compiled=compiled)
     return {name: value.cpu() for name, value in values.items()}
+
+
+def _gradient(parameter: nn.Parameter) -> torch.Tensor:
+    """Zeros where nothing reached it: a compiled graph gives them to what it computes in vain."""
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
 @torch.no_grad()

@@ -35,6 +35,31 @@ def boxed_text() -> Inputs:
     return {**text(), "bbox": torch.cat((corners, corners + 100), dim=2)}
 
 
+def table_text() -> Inputs:
+    """Text with segment, column, row and ranks of each word, int64 [batch, length, 7]."""
+    return {**text(), "token_type_ids": torch.zeros(BATCH, LENGTH, 7, dtype=torch.int64)}
+
+
+def spelt_text() -> Inputs:
+    """Text with the shape and the sound of each character."""
+    words = text()
+    return {
+        **words,
+        "input_shape_ids": words["input_ids"],
+        "input_pronunciation_ids": words["input_ids"],
+    }
+
+
+def long_text() -> Inputs:
+    """Text of two blocks of 32 words."""
+    return text(length=64)
+
+
+def boxed_pictures() -> Inputs:
+    """Pictures of pages, their words with a box each, and the class of each word."""
+    return {**boxed_text(), **pictures_alone(), "labels": torch.randint(CLASSES, (BATCH, LENGTH))}
+
+
 def pictures_alone() -> Inputs:
     """`pixel_values` float32 [batch, 3, 32, 32]."""
     return {"pixel_values": torch.randn(BATCH, 3, 32, 32)}
@@ -72,10 +97,21 @@ def captions() -> Inputs:
     return {**pictures_alone(), **text()}
 
 
-def picture_tokens() -> Inputs:
-    """A picture and a text in which 16 tokens stand for its patches."""
-    ids = torch.cat((torch.full((BATCH, _PATCHES), _PICTURE_TOKEN), text()["input_ids"]), dim=1)
+def picture_tokens(count: int = _PATCHES) -> Inputs:
+    """A picture and a text in which `count` tokens stand for it."""
+    ids = torch.cat((torch.full((BATCH, count), _PICTURE_TOKEN), text()["input_ids"]), dim=1)
     return {**pictures_alone(), "input_ids": ids, "labels": ids.clone()}
+
+
+def summarised_pictures() -> Inputs:
+    """A picture and a text in which four tokens stand for it."""
+    return picture_tokens(4)
+
+
+def picture_lists() -> Inputs:
+    """The same, with one picture in the list of each text: `pixel_values` [batch, 1, 3, 32, 32]."""
+    made = summarised_pictures()
+    return {**made, "pixel_values": made["pixel_values"].unsqueeze(1)}
 
 
 def merged_patches() -> Inputs:
@@ -115,6 +151,11 @@ def spectrogram_to_text() -> Inputs:
 def series() -> Inputs:
     """Two channels of the past and of the future, float32 [batch, time, channels]."""
     return {"past_values": torch.randn(BATCH, 32, 2), "future_values": torch.randn(BATCH, 4, 2)}
+
+
+def long_series() -> Inputs:
+    """One channel of the past and of the future, float32 [batch, time]."""
+    return {"past_values": torch.randn(BATCH, 64), "future_values": torch.randn(BATCH, 8)}
 
 
 def decisions() -> Inputs:

@@ -33,6 +33,17 @@ _STAGES: Settings = {"depths": (1, 1), "num_labels": 10}
 
 PICTURES = without_text(
     (
+        "superpoint",
+        "SuperPointForKeypointDetection",
+        "key points, as many as there are",
+        inputs.pictures_alone,
+        {
+            "encoder_hidden_sizes": [8, 8, 16, 16],
+            "decoder_hidden_size": 16,
+            "descriptor_decoder_dim": 16,
+        },
+    ),
+    (
         "swin",
         "SwinForImageClassification",
         "shifted windows",
@@ -246,6 +257,13 @@ SOUNDS = without_text(
 
 SERIES = without_text(
     (
+        "timesfm2_5",
+        "TimesFm2_5ModelForPrediction",
+        "a decoder of patches, quantiles",
+        inputs.long_series,
+        {"context_length": 64, "patch_length": 8, "horizon_length": 8, "output_quantile_len": 8},
+    ),
+    (
         "patchtst",
         "PatchTSTForPrediction",
         "patches of a series",
@@ -295,6 +313,13 @@ MEDIA = (
             {"text_config": _TEXT_TOWER, "vision_config": _PICTURE_TOWER},
         ),
         (
+            "layoutlmv3",
+            "LayoutLMv3ForTokenClassification",
+            "a page's picture beside its words",
+            inputs.boxed_pictures,
+            {"coordinate_size": 5, "shape_size": 6, "input_size": 32, "num_labels": 10},
+        ),
+        (
             "vilt",
             "ViltForQuestionAnswering",
             "patches and words in one encoder",
@@ -315,6 +340,72 @@ MEDIA = (
             "vision_config": {"model_type": "clip_vision_model", **_PICTURE_TOWER},
             "image_token_index": 127,
             "image_seq_length": 16,
+        },
+    ),
+    Architecture(
+        "idefics2",
+        "Idefics2ForConditionalGeneration",
+        "pictures summarised by latents",
+        inputs.picture_lists,
+        {
+            "text_config": {"model_type": "mistral", **_DECODER_TOWER},
+            "vision_config": _PICTURE_TOWER,
+            "perceiver_config": {
+                "resampler_n_latents": 4,
+                "resampler_depth": 1,
+                "resampler_n_heads": 4,
+                "num_key_value_heads": 2,
+                "resampler_head_dim": 8,
+                "hidden_size": 32,
+            },
+            "image_token_id": 127,
+        },
+    ),
+    Architecture(
+        "internvl",
+        "InternVLForConditionalGeneration",
+        "pixels shuffled into channels",
+        inputs.summarised_pictures,
+        {
+            "text_config": {"model_type": "qwen2", **_DECODER_TOWER},
+            "vision_config": {**_TOWER, "image_size": [32, 32], "patch_size": [8, 8]},
+            "downsample_ratio": 0.5,
+            "image_token_id": 127,
+        },
+    ),
+    Architecture(
+        "aria",
+        "AriaForConditionalGeneration",
+        "queries to a picture, experts",
+        inputs.summarised_pictures,
+        {
+            "text_config": {
+                "model_type": "aria_text",
+                **_DECODER_TOWER,
+                "moe_num_experts": 4,
+                "moe_topk": 2,
+                "moe_num_shared_experts": 1,
+            },
+            "vision_config": {"model_type": "idefics3_vision", **_PICTURE_TOWER},
+            "projector_patch_to_query_dict": {16: 4},
+            "image_token_id": 127,
+        },
+    ),
+    Architecture(
+        "chameleon",
+        "ChameleonForConditionalGeneration",
+        "pictures as words of one vocabulary",
+        settings={
+            "vq_config": {
+                "embed_dim": 8,
+                "num_embeddings": 16,
+                "latent_channels": 8,
+                "resolution": 16,
+                "base_channels": 32,
+                "channel_multiplier": [1],
+                "num_res_blocks": 1,
+            },
+            "vocabulary_map": {"<image>": 5},
         },
     ),
     Architecture(

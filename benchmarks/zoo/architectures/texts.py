@@ -77,6 +77,7 @@ DECODERS = (
 )
 
 MIXTURES = (
+    Architecture("qwen2_moe", "Qwen2MoeForCausalLM", "a shared expert behind a gate"),
     Architecture("qwen3_moe", "Qwen3MoeForCausalLM", "mixture of experts"),
     Architecture(
         "deepseek_v3",
@@ -154,6 +155,9 @@ MIXTURES = (
 
 RECURRENT = (
     Architecture("mamba", "MambaForCausalLM", "selective state space", settings={"state_size": 8}),
+    Architecture(
+        "falcon_mamba", "FalconMambaForCausalLM", "normalised state space", settings={"state_size": 8}
+    ),
     Architecture(
         "mamba2",
         "Mamba2ForCausalLM",
@@ -316,6 +320,20 @@ ENCODERS = without_text(
         inputs.text,
         {"num_landmarks": 4, "segment_means_seq_len": 8, "conv_kernel_size": 5},
     ),
+    (
+        "roc_bert",
+        "RoCBertForMaskedLM",
+        "shapes and sounds of characters",
+        inputs.spelt_text,
+        {
+            "pronunciation_vocab_size": 128,
+            "shape_vocab_size": 128,
+            "pronunciation_embed_dim": 8,
+            "shape_embed_dim": 8,
+        },
+    ),
+    ("mra", "MraForMaskedLM", "attention in two resolutions", inputs.long_text, {}),
+    ("tapas", "TapasForMaskedLM", "places in a table", inputs.table_text, {}),
     ("layoutlm", "LayoutLMForMaskedLM", "boxes on a page", inputs.boxed_text, {}),
     (
         "perceiver",
@@ -337,6 +355,7 @@ ENCODERS = without_text(
 
 PAIRS = (
     Architecture("bart", "BartForConditionalGeneration", "encoder and decoder", inputs.masked_text),
+    Architecture("blenderbot_small", "BlenderbotSmallForConditionalGeneration", "norms behind the layers"),
     Architecture("pegasus", "PegasusForConditionalGeneration", "sine positions"),
     Architecture(
         "longt5",
