@@ -70,6 +70,11 @@ def pictures() -> Inputs:
     return {**pictures_alone(), "labels": torch.randint(CLASSES, (BATCH,))}
 
 
+def films() -> Inputs:
+    """Four pictures each, float32 [batch, 4, 3, 32, 32], with a class."""
+    return {"pixel_values": torch.randn(BATCH, 4, 3, 32, 32), "labels": torch.randint(CLASSES, (BATCH,))}
+
+
 def segments() -> Inputs:
     """Pictures with a class for each pixel."""
     return {**pictures_alone(), "labels": torch.randint(CLASSES, (BATCH, 32, 32))}

@@ -33,6 +33,13 @@ _STAGES: Settings = {"depths": (1, 1), "num_labels": 10}
 
 PICTURES = without_text(
     (
+        "videomae",
+        "VideoMAEForVideoClassification",
+        "patches in time",
+        inputs.films,
+        {"num_frames": 4, "num_labels": 10},
+    ),
+    (
         "superpoint",
         "SuperPointForKeypointDetection",
         "key points, as many as there are",
