@@ -11,9 +11,9 @@ from neuron_tools import compat
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.torch_lowering.meshes import groups_of, mesh_name, tracing_ranks
 from neuron_tools.frontends.torch_trace import ranks as ranks
-from neuron_tools.frontends.torch_trace.bool_scalars import without_bool_scalars
 from neuron_tools.frontends.torch_trace.ranked_program import trace_ranks
 from neuron_tools.frontends.torch_trace.ranked_values import collective, for_each_rank
+from neuron_tools.frontends.torch_trace.scripted_forms import in_scripted_forms
 
 RANKS = 2
 ROWS = torch.arange(24.0).view(6, 4)
@@ -276,7 +276,7 @@ def test_truth_as_a_number_is_one_for_torchscript():
         def forward(self, values):
             return torch.full((4,), True) & (values > 0), torch.full_like(values, True)
 
-    module = without_bool_scalars(torch.export.export(Mask(), (ROWS[0],)).graph_module)
+    module = in_scripted_forms(torch.export.export(Mask(), (ROWS[0],)).graph_module)
     mask, ones = module(ROWS[0])
     assert (mask.dtype, mask.tolist()) == (torch.bool, [False, True, True, True])
     assert (ones.dtype, ones.tolist()) == (torch.float32, [1.0] * 4)
