@@ -10,6 +10,7 @@ import numpy as np
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
+from neuron_tools.compiler.codegen.planes import find_planes, move_planes
 from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.groups import Group
@@ -24,7 +25,9 @@ def generate_slice(context: Context, group: Group) -> None:
     """Copy a slice."""
     operation = group.operations[0]
     run = slice_run(operation, context.type_of(operation.operands[0]).shape)
-    _move(context, group, [(operation.operands[0], run)])
+    source, result = operation.operands[0], operation.results[0]
+    if not _moves_planes(context, group, (result, source), run, fills=False):
+        _move(context, group, [(source, run)])
 
 
 def generate_concatenate(context: Context, group: Group) -> None:
@@ -53,12 +56,37 @@ def generate_pieces(context: Context, group: Group) -> None:
 
 
 def generate_pad(context: Context, group: Group) -> None:
-    """Fill the result with the padding value, then copy the operand to its place."""
+    """Fill the result with the padding value, then copy the operand to its place; or what is left of it."""
     operation = group.operations[0]
     run = _inner_run(context, operation.operands[0], operation.results[0])
     if any(operation.attributes.get("interior_padding", ())):
         run = 1
-    _move(context, group, [(operation.operands[0], run)], fill=True)
+    source, result = operation.operands[0], operation.results[0]
+    fills = context.type_of(result).element_count > context.type_of(source).element_count
+    sides = (source, result) if fills else (result, source)
+    if not _moves_planes(context, group, sides, run, fills=fills):
+        _move(context, group, [(source, run)], fill=True)
+
+
+def _moves_planes(context: Context, group: Group, sides: tuple[int, int], run: int, *, fills: bool) -> bool:
+    """Move a pad or a slice as whole planes where that is quicker; False, and nothing done, elsewhere.
+
+    Args:
+        context: Where code goes.
+        group: The operation alone.
+        sides: The values of the smaller and of the larger side.
+        run: Elements that lie together on both.
+        fills: Whether it is a pad.
+    """
+    small, large = (context.type_of(value) for value in sides)
+    planes = find_planes(context.core, small, large, run, fills=fills)
+    if planes is None:
+        return False
+    operation, hlo = group.operations[0], context.hlo(group)
+    target = context.define(operation.results[0])
+    move_planes(context, context.location(operation.operands[0]), target, planes, hlo, fills=fills)
+    context.complete(operation.results[0], target.tokens)
+    return True
 
 
 def generate_dynamic_slice(context: Context, group: Group) -> None:
