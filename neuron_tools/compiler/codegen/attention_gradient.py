@@ -127,11 +127,14 @@ class _AttentionGradient:
         self, name: str, content: Ints, rows: Ints, columns: int, *, turned_alone: bool = False
     ) -> tuple[Slot, Slot]:
         """Rows of an operand, and the same turned: by DMA where elements have two bytes and rows follow each
-        other; short rows that do not are loaded with those of the heads beside them.
+        other; short rows that do not are loaded with those of the heads beside them, and as many heads' are
+        turned at once as the array has rows for.
         """
         together = self._heads_together(name, columns)
         by_dma = self._dtype.byte_count == DType.BF16.byte_count and together == 1
-        turned = self._slot(f"turned {name}", self._size, self._dtype, content)
+        at_once = math.gcd(together, max(1, self._size // columns))
+        content_turned = self._of_heads(name, content, at_once)
+        turned = self._slot(f"turned {name}", self._size, self._dtype, content_turned)
         plain = turned
         if not (turned_alone and by_dma):
             plain = self._heads_slot(name, columns, content, together)
@@ -139,8 +142,15 @@ class _AttentionGradient:
         if by_dma:
             self._load(name, turned, rows, columns, transpose=True)
         else:
-            self._turn(plain, turned, rows, columns, _TURNED, first_seen(content), taken=_READY)
+            new = first_seen(content_turned)
+            self._turn(plain, turned, rows, columns * at_once, _TURNED, new, taken=_READY)
         return plain, turned
+
+    def _of_heads(self, name: str, content: Ints, together: int) -> Ints:
+        """The number of an operand's tile where those of so many heads are one."""
+        tiles = self._tiles(name)
+        head, tile = np.divmod(content, tiles)
+        return np.asarray(head // together * tiles + tile)
 
     def _slot(self, name: str, columns: int, dtype: DType, content: Ints) -> Slot:
         """A tile; those that later iterations meet again stay until the last has."""
@@ -153,9 +163,8 @@ class _AttentionGradient:
 
     def _heads_slot(self, name: str, columns: int, content: Ints, together: int) -> Slot:
         """A tile of the rows of one head, or of several that are loaded at once."""
-        tiles = self._tiles(name)
-        head, tile = np.divmod(content, tiles)
-        return self._slot(name, columns * together, self._dtype, head // together * tiles + tile)
+        content = self._of_heads(name, content, together)
+        return self._slot(name, columns * together, self._dtype, content)
 
     def _heads_together(self, name: str, columns: int) -> int:
         return heads_together(self._context, self._operands[name], columns, self._tiles(name))

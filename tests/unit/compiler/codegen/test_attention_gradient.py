@@ -208,6 +208,15 @@ def test_in_bf16_it_runs_at_the_pace_of_the_port_to_psum_that_two_engines_share(
     assert simulate(program, TRN1).duration_ps <= 1.3 * port_ps
 
 
+@pytest.mark.parametrize(("depth", "at_once"), [(32, 4), (64, 2), (96, 1), (128, 1)])
+def test_as_many_heads_are_turned_at_once_as_the_array_has_rows_for(depth, at_once):
+    heads = 2 * 4
+    program = compile_module(module(rows=128, depth=depth, of_tokens=True), TRN1)
+    turned = int((program.instructions["opcode"] == Opcode.TRANSPOSE).sum())
+    of_operands, of_scores = 4 * heads // at_once, heads
+    assert turned == of_operands + of_scores
+
+
 def test_rows_of_so_many_heads_are_loaded_together_that_they_move_well():
     loaded = compile_module(module(batch=4, heads=12, of_tokens=True), TRN1).dmas
     rows = loaded[(loaded["source_memory"] == Memory.HBM) & (loaded["bytes"] > 128 * 64 * 2)]
