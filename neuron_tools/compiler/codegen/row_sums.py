@@ -215,10 +215,10 @@ class RowSums(LoopState):
         return total
 
     def _store_turned(self, result: int, total: Slot, last: Bools) -> None:
-        wide, columns = self._context.core.tensor_columns, self._late_columns(self._widths)
-        item = self._context.locations[result].dtype.byte_count
-        sizes = np.full(self._space.iterations, columns * item)
-        self._save(result, total, sizes, min(wide, columns) * item, -(-columns // wide), last)
+        wide, item = self._context.core.tensor_columns, self._context.locations[result].dtype.byte_count
+        elements = self._late_elements(self._widths)
+        run = min(wide, int(elements.max())) * item
+        self._save(result, total, elements * item, run, -(-elements // wide), last)
 
     def _accumulate(
         self, source: Slot, version: Ints, width: int | Ints, active: Bools | None,
@@ -245,13 +245,14 @@ class RowSums(LoopState):
         return self._space.chunk if self._space.column_major else self._space.columns
 
     def _store_late(self, result: int, final: Slot, width: int | Ints, last: Bools) -> None:
-        location = self._context.locations[result]
-        whole = self._space.chunks > 1 and not self._space.column_major and not isinstance(width, int)
-        elements = np.broadcast_to(
-            np.asarray(self._space.columns if whole else width), (self._space.iterations,)
-        )
-        item = location.dtype.byte_count
+        elements, item = self._late_elements(width), self._context.locations[result].dtype.byte_count
         self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
+
+    def _late_elements(self, width: int | Ints) -> Ints:
+        """(iterations,) elements of a result that are complete with each."""
+        whole = self._space.chunks > 1 and not self._space.column_major and not isinstance(width, int)
+        stored = np.asarray(self._space.columns if whole else width)
+        return np.broadcast_to(stored, (self._space.iterations,))
 
     def _engines(self, micros: Sequence[Micro]) -> Sequence[Sequence[Engine]]:
         raise NotImplementedError

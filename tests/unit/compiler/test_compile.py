@@ -72,6 +72,13 @@ def test_any_reduction_reads_its_operand_once(shape, data, kind):
     assert_sound(program)
 
 
+@pytest.mark.parametrize("columns", [25_047, 30_000, 12_345])
+def test_sums_over_rows_of_uneven_chunks_are_stored_once(columns):
+    program = compiled(reduction("add", (33, columns), [0]))
+    assert moved(program, Memory.SBUF, Memory.HBM) == 4 * columns
+    assert_sound(program)
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 3000), st.integers(2, 2000))
 def test_softmax_reads_and_writes_once_and_covers_all_elements(rows, columns):
