@@ -40,11 +40,15 @@ pytestmark = [
 
 
 def run(folder: Path, *command: str, **variables: str) -> str:
-    paths = (PACKAGES, variables.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))
-    own = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "VLLM_NO_USAGE_STATS": "1", **variables}
-    answer = subprocess.run([sys.executable, *command], cwd=folder, env=own, capture_output=True, text=True)
+    answer = ran(folder, *command, **variables)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr[-4000:]
     return answer.stdout
+
+
+def ran(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    paths = (PACKAGES, variables.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "VLLM_NO_USAGE_STATS": "1", **variables}
+    return subprocess.run([sys.executable, *command], cwd=folder, env=own, capture_output=True, text=True)
 
 
 def generate(model: str, tokens: int, **options: Any) -> tuple[str, ...]:
@@ -108,6 +112,20 @@ def test_a_captured_generate_has_the_cpus_tokens_and_tells_its_requests(
     assert (len(serving.requests), serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
     assert all(request.queue_ns is not None for request in serving.requests)
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0], str(FOLDER)) > 0.95
+
+
+def test_pages_of_a_narrower_type_than_the_models(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    output = run(tmp_path, *generate(model, TOKENS, kv_cache_dtype="bfloat16"))
+    assert [tokens[0] for tokens in said(output, "tokens")] == [tokens[0] for tokens in expected]
+
+
+def test_keys_and_values_in_fp8_are_refused_before_the_engine_starts(model: str, tmp_path: Path) -> None:
+    answer = ran(tmp_path, *generate(model, TOKENS, kv_cache_dtype="fp8"))
+    assert answer.returncode == 1
+    assert "cannot serve this configuration (kv_cache_dtype fp8 not supported)" in answer.stderr
+    assert "EngineCore" not in answer.stdout + answer.stderr
 
 
 def test_drafts_from_the_prompt_are_accepted_where_they_are_the_models_tokens(

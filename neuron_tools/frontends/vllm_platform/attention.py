@@ -228,7 +228,7 @@ class PagedAttention(AttentionImpl[BatchParts]):
         requests, longest = part.tokens.shape
         group = self.num_heads // self.num_kv_heads
         heads = (self.num_kv_heads, group)
-        keys, values = self._gathered(kv_cache, part.pages)
+        keys, values = (each.to(query.dtype) for each in self._gathered(kv_cache, part.pages))
         # Heads that share their keys stand beside the tokens: no key is repeated.
         queries = query[part.tokens].unflatten(2, heads).permute(0, 2, 3, 1, 4).flatten(2, 3)
         mask = part.mask(self.sliding_window)

@@ -13,7 +13,7 @@ from vllm.v1.worker import block_table
 
 
 def install() -> None:
-    """Replace the kernels; harmless the second time."""
+    """Replace vLLM's kernels for this process; calling it again does nothing."""
     replacements: tuple[tuple[Any, Callable[..., None]], ...] = (
         (block_table._COMPUTE_SLOT_MAPPING_KERNEL, map_slots),
         (rejection_sampler._expand, expand),
@@ -42,7 +42,7 @@ def map_slots(
         block_table_stride: Elements from row to row, which the tensor knows.
         slots: What is filled, (max_num_tokens) int64.
         block_size: Tokens of a page.
-        parallel_options: Of context parallelism, which the platform has not.
+        parallel_options: Of context parallelism, which the platform lacks.
     """
     requests = _owners(query_start_loc[1:], num_tokens)
     positions = positions[:num_tokens]
@@ -84,9 +84,12 @@ def accept_greedily(
         bonus: The token after the drafts where all are accepted, (requests, 1).
         is_greedy: Which requests are sampled so; None: all.
         max_drafts: The most drafts of a request.
-        uniform: Of a trial with made up rates of acceptance, which the platform has not.
+        uniform: Of a trial with made-up rates of acceptance, which the platform lacks.
         rates: Likewise.
         constants: Of the kernel.
+
+    Raises:
+        NotImplementedError: There are made-up rates of acceptance.
     """
     _refuse_trial(rates)
     _write(output, ends, bonus, drafts == best, best, is_greedy)
@@ -111,8 +114,11 @@ def accept_at_random(
         is_greedy: Which requests are not sampled so.
         max_drafts: The most drafts of a request.
         vocabulary: Tokens that there are.
-        rates: Of a trial with made up rates of acceptance, which the platform has not.
+        rates: Of a trial with made-up rates of acceptance, which the platform lacks.
         constants: Of the kernel.
+
+    Raises:
+        NotImplementedError: There are made-up rates of acceptance.
     """
     _refuse_trial(rates)
     column = drafts.clamp(min=0).long()[:, None]
@@ -172,6 +178,6 @@ def _write(
 def _refuse_trial(rates: torch.Tensor | None) -> None:
     if rates is not None:
         raise NotImplementedError(
-            "vLLM's platform neuron accepts drafts by the model, not by made up rates: leave out "
+            "vLLM's platform neuron accepts drafts by the model, not by made-up rates: leave out "
             "the rates of acceptance from the speculative configuration."
         )

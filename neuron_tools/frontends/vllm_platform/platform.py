@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -38,12 +39,21 @@ class NeuronPlatform(Platform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
-        """Choose this platform's worker and scheduler, and run the model operator by operator."""
+        """Choose this platform's worker and scheduler, and run the model operator by operator.
+
+        Args:
+            vllm_config: vLLM's settings, which are changed.
+
+        Raises:
+            NotImplementedError: The settings ask for latent attention, or for a type of keys and values, that
+                the platform lacks: said here, before the engine has a process of its own.
+        """
         from vllm.config import (
             CompilationMode,
             CUDAGraphMode,
         )  # not importable while vLLM chooses the platform
 
+        _refuse(_asked_in_vain(vllm_config))
         # A child must not inherit the runtime's threads and device memory by fork.
         os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
         vllm_config.shutdown_timeout = max(vllm_config.shutdown_timeout, _GRACE_S)
@@ -67,14 +77,21 @@ class NeuronPlatform(Platform):
     ) -> str:
         """The paged attention.
 
+        Args:
+            selected_backend: What the user chose among vLLM's own; there is one here.
+            attn_selector_config: What the layer needs.
+            num_heads: Heads of the layer.
+
+        Returns:
+            The class by name.
+
         Raises:
-            NotImplementedError: The model's attention keeps latent vectors, or chooses its keys.
+            NotImplementedError: The layer needs what the attention lacks; the message names it.
         """
-        if attn_selector_config.use_mla or attn_selector_config.use_sparse:
-            raise NotImplementedError(
-                "vLLM's platform neuron has no multi-head latent attention and no sparse attention: "
-                "serve another model, or leave the device out by TORCH_DEVICE_BACKEND_AUTOLOAD=0."
-            )
+        from neuron_tools.frontends.vllm_platform.attention import PagedAttentionBackend
+
+        needs = attn_selector_config._asdict()
+        _refuse(PagedAttentionBackend.validate_configuration(**needs, device_capability=None))
         return f"{_PACKAGE}.attention.PagedAttentionBackend"
 
     @classmethod
@@ -130,3 +147,23 @@ class NeuronPlatform(Platform):
     def num_compute_units(cls, device_id: int = 0) -> int:
         """Processors that a device shows."""
         return int(torch.neuron.get_device_properties(device_id).multi_processor_count)
+
+
+def _asked_in_vain(vllm_config: Any) -> Iterable[str]:
+    """What the settings alone show to be missing; each layer's attention is looked at when it is made."""
+    from neuron_tools.frontends.vllm_platform.attention import PagedAttentionBackend
+
+    model, cache = vllm_config.model_config, vllm_config.cache_config
+    if model is not None and model.use_mla:
+        yield "MLA not supported"
+    if cache is not None and not PagedAttentionBackend.supports_kv_cache_dtype(cache.cache_dtype):
+        yield f"kv_cache_dtype {cache.cache_dtype} not supported"
+
+
+def _refuse(reasons: Iterable[str]) -> None:
+    """Raise where there is a reason; reasons are in vLLM's words."""
+    if listed := ", ".join(reasons):
+        raise NotImplementedError(
+            f"vLLM's platform neuron cannot serve this configuration ({listed}): change it, or leave the "
+            "device out with TORCH_DEVICE_BACKEND_AUTOLOAD=0."
+        )

@@ -88,10 +88,10 @@ class NeuronWorker(Worker):
         arrived = getattr(scheduler_output, "neuron_arrived", None)
         if arrived is not None and self.rank == 0:
             self._ranges = self._ranges or RequestRanges()
-            for request_id in scheduler_output.finished_req_ids:
-                self._ranges.finish(request_id)
             for request_id in arrived:
                 self._ranges.arrive(request_id)
+            for request_id in scheduler_output.finished_req_ids:  # some before they were worked on
+                self._ranges.finish(request_id)
             self._ranges.take(scheduler_output.num_scheduled_tokens)
         return super().execute_model(scheduler_output)
 
