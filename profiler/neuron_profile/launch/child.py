@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+
+import psutil  # type: ignore[import-untyped]  # psutil has no types
 
 from neuron_profile.launch.signals import FORWARDED, STOPS, SignalQueue
 from neuron_profile.launch.terminal import Terminal
@@ -14,6 +17,8 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frozen import frozen
 
 POLL_SECONDS = 1.0
+_ENDING_SECONDS, _ENDING_POLL_SECONDS = 1.0, 0.02
+"""Python's resource tracker ends just after the processes that it serves."""
 SIGNAL_STATUS = 128  # a shell reports a command that a signal ended as 128 + the signal's number
 
 
@@ -90,7 +95,32 @@ def _follow(
                 _signal_group(process.pid, number)
         if process.poll() is None:
             tick()
-    return _ending(process.returncode, interrupted, left_running=_signal_group(process.pid, 0))
+    return _ending(process.returncode, interrupted, left_running=_outlived(process.pid))
+
+
+def _outlived(group: int) -> bool:
+    """Whether processes of a group still run; those that are about to end are given the time."""
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while runs := _runs(group):
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_ENDING_POLL_SECONDS)
+    return runs
+
+
+def _runs(group: int) -> bool:
+    """Whether a group has a process that has not ended: one that nobody has waited for yet has."""
+    return _signal_group(group, 0) and any(
+        process.info["status"] not in (None, psutil.STATUS_ZOMBIE) and _group(process.pid) == group
+        for process in psutil.process_iter(["status"])
+    )
+
+
+def _group(process_id: int) -> int:
+    try:
+        return os.getpgid(process_id)
+    except ProcessLookupError:
+        return -1
 
 
 def _ending(return_code: int, interrupted: bool, *, left_running: bool) -> Ending:

@@ -82,6 +82,16 @@ def test_processes_that_outlive_the_command_are_noticed(tmp_path: Path) -> None:
     assert ending == Ending(0, 0, False, True)
 
 
+def test_processes_that_end_with_the_command_do_not_outlive_it() -> None:
+    child_code = "import os; os.read(0, 1)"  # ends when the command, which holds the other end, has ended
+    code = (
+        "import os, subprocess, sys;"
+        f"subprocess.Popen([sys.executable, '-c', {child_code!r}], stdin=subprocess.PIPE);"
+        "os._exit(0)"
+    )
+    assert run(python(code), os.environ, nothing) == Ending(0, 0, False, False)
+
+
 def test_an_error_in_a_tick_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "POLL_SECONDS", 0.01)
 
