@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Container
 from dataclasses import replace
-from types import FrameType
+from types import CodeType, FrameType
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 import neuron_tools
 from neuron_tools.frontends.torch_hooks.modules import current_module
@@ -20,6 +22,7 @@ _NOT_THE_USERS = (
     os.path.dirname(neuron_tools.__file__) + os.sep,
     "<frozen ",
 )
+_CALLS_BACKWARD = (BackwardCFunction.apply.__code__, BackwardCFunction.apply_boxed.__code__)
 MOST_FRAMES = 32
 MOST_FORWARD = 200_000
 """Forward operations whose origin is kept for their gradients; the oldest go first."""
@@ -33,7 +36,8 @@ class Origin:
         stack: Frames of the user's code, innermost first.
         module_path: Path of the module that was being called.
         module_class: Its class.
-        backward: Whether autograd asked for it; stack and module are then those of the forward operation.
+        backward: Whether autograd asked for it; the module is then that of the forward operation, and so is
+            the stack, but for what the user's `backward` of a `torch.autograd.Function` does itself.
         sequence: Autograd's number of the forward operation; -1 without one.
     """
 
@@ -54,7 +58,7 @@ def current_origin() -> Origin:
     """The origin of the operation that is being dispatched."""
     node = torch._C._current_autograd_node()
     if node is not None:
-        return _of_gradient(node._sequence_nr())
+        return _of_gradient(node, sys._getframe(1))
     stack = user_stack(sys._getframe(1))
     if not stack:  # autograd adds up gradients between its nodes
         return getattr(_recent, "origin", _UNKNOWN)
@@ -65,10 +69,10 @@ def current_origin() -> Origin:
     return origin
 
 
-def user_stack(frame: FrameType | None) -> tuple[Frame, ...]:
-    """Frames of the user's code from `frame` outwards, innermost first."""
+def user_stack(frame: FrameType | None, ends: Container[CodeType] = ()) -> tuple[Frame, ...]:
+    """Frames of the user's code from `frame` outwards, innermost first, as far as code that `ends` them."""
     found: list[Frame] = []
-    while frame is not None and len(found) < MOST_FRAMES:
+    while frame is not None and len(found) < MOST_FRAMES and frame.f_code not in ends:
         known = _frame(frame)
         if known is not None:
             found.append(known)
@@ -85,10 +89,24 @@ def _frame(frame: FrameType) -> Frame | None:
     return _frames[key]
 
 
-def _of_gradient(sequence: int) -> Origin:
-    origin = replace(_forward.get(sequence) or getattr(_recent, "origin", _UNKNOWN), backward=True)
+def _of_gradient(node: torch.autograd.graph.Node, frame: FrameType) -> Origin:
+    recent: Origin = getattr(_recent, "origin", _UNKNOWN)
+    forward = _forward.get(node._sequence_nr(), recent)
+    origin = replace(forward, backward=True)
     _recent.origin = origin
+    own = user_stack(frame, _CALLS_BACKWARD) if isinstance(node, BackwardCFunction) else ()
+    if not own:
+        return origin
+    origin = replace(origin, stack=(*own, *_callers(forward.stack, node._forward_cls.forward.__code__)))
+    _remember(torch.autograd._get_sequence_nr() - 1, origin)  # checkpoints compute the forward pass there
     return origin
+
+
+def _callers(stack: tuple[Frame, ...], code: CodeType) -> tuple[Frame, ...]:
+    """The frames of a stack outside a function; none where it is not in it, as with PyTorch's own ones."""
+    lines = {line for _, _, line in code.co_lines()}
+    inside = [i for i, frame in enumerate(stack) if frame.file == code.co_filename and frame.line in lines]
+    return stack[inside[0] + 1 :] if inside else ()
 
 
 def _remember(sequence: int, origin: Origin) -> None:

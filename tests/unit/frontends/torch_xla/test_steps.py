@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from neuron_tools.frontends.torch_hooks import modules
 from neuron_tools.frontends.torch_xla import METRICS, execution, sync
@@ -28,6 +29,25 @@ class Model(nn.Module):
     def forward(self, value):
         hidden = torch.relu(self.first(value))  # line: hidden
         return self.last(hidden)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value.exp() * 2  # line: forward
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.sin() * 2  # line: backward
+
+
+def doubled(value):
+    return Doubled.apply(value)  # line: apply
+
+
+def doubled_sine(value):
+    value = value.exp()  # line: exponential
+    return value.sin()  # line: sine
 
 
 def train(device, make_optimizer, end_step, sizes=(6, 6, 6)):
@@ -86,12 +106,35 @@ def test_operations_have_line_module_and_direction(provider, xla, device):
     finally:
         remove()
     rows = provider.last.framework
-    lines, first = inspect.getsourcelines(Model)
-    line = first + next(index for index, text in enumerate(lines) if "# line: hidden" in text)
-    hidden = [row for row in rows if row.stack and row.stack[0].line == line]
+    hidden = [row for row in rows if row.stack and row.stack[0].line == line_of("hidden")]
     assert {row.backward for row in hidden} == {False, True}
     assert {row.module_path for row in hidden} == {"Model", "Model.first"}
     assert all(row.stack for row in rows)
+
+
+def test_gradients_of_a_function_stand_at_its_own_lines(provider, xla):
+    value = torch.ones(4, 4).to(xla).requires_grad_()
+    doubled(value).sum().backward()
+    sync()
+    stacks = {row.name: [frame.line for frame in row.stack] for row in provider.last.framework}
+    assert stacks["aten::exp"][:2] == [line_of("forward"), line_of("apply")]
+    assert stacks["aten::sin"][:2] == [line_of("backward"), line_of("apply")]
+
+
+def test_gradients_of_what_is_computed_again_stand_at_its_lines(provider, xla):
+    value = torch.ones(4, 4).to(xla).requires_grad_()
+    checkpoint(doubled_sine, value, use_reentrant=True).sum().backward()
+    sync()
+    rows = [row for row in provider.last.framework if row.backward]
+    lines = {row.name: row.stack[0].line for row in rows}
+    assert lines["aten::cos"] == line_of("sine")
+    assert lines["aten::exp"] == line_of("exponential")
+
+
+def line_of(mark):
+    """The line of this file that ends with a mark."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# line: {mark}"))
 
 
 def test_what_nobody_holds_is_not_computed(provider, xla):
