@@ -13,6 +13,7 @@ from torch import fx
 
 from neuron_tools.frontends.torch_lowering.decompositions.collectives import NAMESPACE, OPCODES
 from neuron_tools.frontends.torch_lowering.meshes import groups_of
+from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.ranked_values import collective
 
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
@@ -53,6 +54,7 @@ def _group_name(group: Any) -> str:
 def _implementation(name: str) -> Callable[..., torch.Tensor]:
     functional = getattr(torch.ops, NAMESPACE)
 
+    @keeps_errors
     def run(*arguments: Any) -> torch.Tensor:
         if groups := groups_of(arguments[-1]):
             return collective(name, arguments, groups)

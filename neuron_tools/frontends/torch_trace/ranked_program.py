@@ -24,6 +24,7 @@ from neuron_tools.frontends.torch_trace.exported import ExportedModel, as_module
 from neuron_tools.frontends.torch_trace.inline_weights import INLINE_WEIGHTS, bytes_of
 from neuron_tools.frontends.torch_trace.observed import ObservedModel
 from neuron_tools.frontends.torch_trace.shapes import describe
+from neuron_tools.frontends.torch_trace.states import checked_aliases
 from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff
@@ -44,6 +45,7 @@ class RankedCall:
         next_values: For each state, which result is its next value.
         results: Which results the caller gets, in order.
         result_shapes: Element type and shape of each of these.
+        weight_shapes: Likewise of the weights.
     """
 
     weights: tuple[str, ...]
@@ -51,6 +53,7 @@ class RankedCall:
     next_values: tuple[int, ...]
     results: tuple[int, ...]
     result_shapes: tuple[str, ...]
+    weight_shapes: tuple[str, ...]
 
     @classmethod
     def of(cls, neff: Neff) -> RankedCall:
@@ -89,9 +92,8 @@ class RankedTrace:
     @property
     def state_and_weight_shapes(self) -> list[str]:
         """Element types and shapes of the weights, then of the states."""
-        count = len(self.call.weights)
-        weights = [*self.segment.weights.values()][len(self.segment.weights) - count :]
-        return [describe(value) for value in (*weights, *self.segment.inputs[: len(self.call.states)])]
+        states = self.segment.inputs[: len(self.call.states)]
+        return [*self.call.weight_shapes, *map(describe, states)]
 
     def compiled(self, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None) -> Neff:
         """The archive, which has the model's constants in it."""
@@ -123,7 +125,7 @@ def trace_ranks(
             each; None: the buffers that the forward pass writes.
 
     Raises:
-        TraceError: The model cannot be turned into a graph.
+        TraceError: The model cannot be turned into a graph, or a state can have no next value.
     """
     module = on_host(as_module(model))
     observed = ObservedModel(module, keywords)
@@ -165,8 +167,9 @@ class _Parts:
             self._next = {name: number for number, name in written}
             self._next |= {name: number for number, name in enumerate(set_anew, self._own.stop)}
         else:
-            names = _names(model)
-            self._next = {names[id(tensor)]: self._own[number] for tensor, number in states.items()}
+            made = [_results(exported.graph_module.graph)[number] for number in self._own]
+            known = checked_aliases(exported.name, _names(model), made, states)
+            self._next = {name: self._own[number] for name, number in known.items()}
         taken = set(self._next.values())
         self._results = [number for number in self._own if states is None or number not in taken]
 
@@ -181,7 +184,8 @@ class _Parts:
         graph = exported.graph_module.graph
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         values = dict(zip(placeholders, [*exported.weights, *inputs]))
-        names = {node: name for node, name in zip(placeholders, self._names) if node.users}
+        named = zip(placeholders, self._names)
+        names = {node: name for node, name in named if node.users or name in self._next}
         states = [node for node in names if names[node] in self._next]
         weights = [node for node in names if node not in states and names[node] in self._persistent]
         constants = [node for node in names if node not in states and node not in weights]
@@ -202,6 +206,7 @@ class _Parts:
             next_values=tuple(self._next[names[node]] for node in states),
             results=tuple(self._results),
             result_shapes=tuple(describe(made[number].meta["val"]) for number in self._results),
+            weight_shapes=tuple(describe(values[node]) for node in weights),
         )
         return call, segment
 

@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
 
 from neuron_tools.frontends.torch_lowering.meshes import Groups
+from neuron_tools.frontends.torch_trace.errors import TraceError
 
 Result = TypeVar("Result")
 Form = Callable[[Sequence[torch.Tensor], int, Sequence[Any]], torch.Tensor]
@@ -25,6 +27,7 @@ class _Meeting:
     """Where the ranks of one call bring their tensors."""
 
     def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
         self._barrier = threading.Barrier(ranks)
         self._brought: list[torch.Tensor | None] = [None] * ranks
 
@@ -86,11 +89,22 @@ def collective(name: str, arguments: Sequence[Any], groups: Groups) -> torch.Ten
         name: Of PyTorch's functional collective.
         arguments: Its arguments; the first is what the rank brings.
         groups: Ranks that are together.
+
+    Returns:
+        The result.
+
+    Raises:
+        TraceError: The groups are not of the ranks that compute.
     """
     here, form = _here.get(), _FORMS[name]
     if here is None:
         return form([arguments[0]] * len(groups[0]), 0, arguments)
     rank, meeting = here
+    if sorted(chain(*groups)) != [*range(meeting.ranks)]:
+        raise TraceError(
+            f"The model was traced for {sum(map(len, groups))} ranks and is called by {meeting.ranks}: let "
+            "world_size be the tensor parallel degree that it was traced with."
+        )
     own = next(group for group in groups if rank in group)
     with meeting.brought(rank, arguments[0]) as tensors:
         return form([tensors[other] for other in own], own.index(rank), arguments)

@@ -16,7 +16,7 @@ from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.ranked_program import RankedCall
 from neuron_tools.frontends.torch_trace.ranked_values import for_each_rank
-from neuron_tools.frontends.torch_trace.shapes import shape_of
+from neuron_tools.frontends.torch_trace.shapes import describe, shape_of
 from neuron_tools.neff.generation import check_generation
 
 Named = Mapping[str, torch.Tensor]
@@ -62,8 +62,8 @@ def run_ranks(
         Each rank's results.
 
     Raises:
-        TraceError: The ranks are not all here, there are too few cores, a weight is missing, or the inputs
-            are of other shapes or element types.
+        TraceError: The ranks are not all here or more or fewer than were traced, there are too few cores, a
+            weight or state is missing or of another shape, or the inputs are of other shapes or types.
         NeffError: The archive is for another generation of NeuronCores.
     """
     if first_rank or len(inputs) != ranks:
@@ -76,8 +76,10 @@ def run_ranks(
     call = RankedCall.of(loaded.neff)
     for own in inputs:
         check_inputs(loaded, own, len(call.states))
+    shapes = (*call.weight_shapes, *loaded.inputs[: len(call.states)])
     brought = [
-        _Rank(call, rank, _at(states, rank), _at(weights, rank), own) for rank, own in enumerate(inputs)
+        _Rank(call, shapes, rank, _at(states, rank), _at(weights, rank), own)
+        for rank, own in enumerate(inputs)
     ]
     if executables.current() is None:
         return _values(loaded, brought)
@@ -98,6 +100,7 @@ class _Rank:
 
     Args:
         call: How the program is called.
+        shapes: Element types and shapes of its weights, then of its states.
         number: Of the rank.
         states: By name.
         weights: By name.
@@ -105,19 +108,31 @@ class _Rank:
     """
 
     def __init__(
-        self, call: RankedCall, number: int, states: Named, weights: Named, inputs: Sequence[torch.Tensor]
+        self,
+        call: RankedCall,
+        shapes: Sequence[str],
+        number: int,
+        states: Named,
+        weights: Named,
+        inputs: Sequence[torch.Tensor],
     ) -> None:
         self.number, self._call, self.inputs = number, call, [value.detach() for value in inputs]
-        self._weights = [self._find(name, weights, states) for name in call.weights]
-        self._states = [self._find(name, states, weights) for name in call.states]
+        expected = dict(zip((*call.weights, *call.states), shapes))
+        self._weights = [self._find(name, {**states, **weights}, expected[name]) for name in call.weights]
+        self._states = [self._find(name, {**weights, **states}, expected[name]) for name in call.states]
 
-    def _find(self, name: str, first: Named, second: Named) -> torch.Tensor:
-        if name in first or name in second:
-            return first[name] if name in first else second[name]
-        raise TraceError(
-            f"Rank {self.number} has no weight {name}: pass each rank's checkpoint with all weights of the "
-            "model that was traced."
-        )
+    def _find(self, name: str, held: Named, expected: str) -> torch.Tensor:
+        if name not in held:
+            raise TraceError(
+                f"Rank {self.number} has no weight or state {name}: pass each rank's checkpoint with all "
+                "weights of the model that was traced, and its states."
+            )
+        if held[name].shape != shape_of(expected):
+            raise TraceError(
+                f"{name} of rank {self.number} is {describe(held[name])}, and the model was traced for "
+                f"{expected}: pass what this rank has of it, cut for as many ranks as were traced."
+            )
+        return held[name]
 
     def arguments(self) -> Tensors:
         """On the host; those of the device are not copied."""
@@ -129,10 +144,14 @@ class _Rank:
         """What the caller gets of the program's results; states get their next values."""
         from neuron_tools.device.distributed.host_values import host_alias
 
-        next_values = [results[number] for number in self._call.next_values]
-        for state, value in zip(self._states, next_values):
-            host_alias(state).copy_(value)
-        return [results[number] for number in self._call.results]
+        states = [host_alias(state) for state in self._states]
+        written = {state.untyped_storage().data_ptr() for state in states}
+        made = [
+            value.clone() if value.untyped_storage().data_ptr() in written else value for value in results
+        ]  # a program may return a state as it was, or as the next value of another one
+        for state, number in zip(states, self._call.next_values):
+            state.copy_(made[number])
+        return [made[number] for number in self._call.results]
 
 
 def _values(loaded: LoadedArtifact, brought: Sequence[_Rank]) -> list[Tensors]:

@@ -6,7 +6,7 @@ values, where AWS's T5 tutorial and optimum-neuron expect them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import fx
 
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.exported import ExportedModel
+from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.frozen import frozen
 
 
@@ -70,25 +71,59 @@ def find_states(
         aliases: Parameter or buffer -> which of the model's results, counted flat, is its next value.
 
     Raises:
-        TraceError: A tensor is none of the model's, or there is no such result.
+        TraceError: A tensor is none of the model's, or no result can be its next value.
     """
     named = chain(model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False))
-    names = {id(tensor): name for name, tensor in named}
-    return States({_position(exported, names.get(id(t)), number): number for t, number in aliases.items()})
+    names = {id(tensor): name for name, tensor in named if name in exported.weight_names}
+    results = _outputs(exported.graph_module.graph)[-exported.output_count :]
+    states = checked_aliases(exported.name, names, results, aliases)
+    return States({exported.weight_names.index(name): number for name, number in states.items()})
 
 
-def _position(exported: ExportedModel, name: str | None, number: int) -> int:
-    if name not in exported.weight_names:
+def checked_aliases(
+    model: str, names: Mapping[int, str], results: Sequence[Any], aliases: Mapping[torch.Tensor, int]
+) -> dict[str, int]:
+    """States by their names, where each can have its next value.
+
+    Args:
+        model: Name of the model.
+        names: Of its parameters and buffers, by their `id`.
+        results: What a graph returns for the model's results, counted flat.
+        aliases: Parameter or buffer -> which of the results is its next value.
+
+    Returns:
+        Name of each state -> which of the results is its next value.
+
+    Raises:
+        TraceError: A tensor is none of the model's, there is no such result, or it has another shape or
+            element type than the state.
+    """
+    for state, number in aliases.items():
+        _check_alias(model, names.get(id(state)), state, number, results)
+    return {names[id(state)]: number for state, number in aliases.items()}
+
+
+def _check_alias(
+    model: str, name: str | None, state: torch.Tensor, number: int, results: Sequence[Any]
+) -> None:
+    if name is None:
         raise TraceError(
-            f"The state for result {number} of {exported.name} is no parameter and no buffer of the model: "
+            f"The state for result {number} of {model} is no parameter and no buffer of the model: "
             "register it in the module, and pass that tensor in input_output_aliases."
         )
-    if not 0 <= number < exported.output_count:
+    if not 0 <= number < len(results):
         raise TraceError(
-            f"{exported.name} has {exported.output_count} results and no number {number}: "
+            f"{model} has {len(results)} results and no number {number}: "
             "input_output_aliases gives for each state which result is its next value, counted from 0."
         )
-    return exported.weight_names.index(name)
+    made = results[number]
+    found = describe(made.meta["val"]) if isinstance(made, fx.Node) else "no tensor"
+    if found != describe(state):
+        raise TraceError(
+            f"Result {number} of {model} is {found} and cannot be the next value of the state {name}, which "
+            f"is {describe(state)}: pass the number of a result of that element type and shape in "
+            "input_output_aliases."
+        )
 
 
 def _outputs(graph: fx.Graph) -> list[Any]:

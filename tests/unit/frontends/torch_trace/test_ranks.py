@@ -156,8 +156,64 @@ def test_each_rank_may_have_inputs_of_its_own(artifacts, model):
 
 def test_a_missing_weight_is_named(artifacts, archive):
     lacking = model_of(artifacts, archive, [{}, {}])
-    with pytest.raises(NeuronToolsError, match=r"Rank 0 has no weight linear\.weight"):
+    with pytest.raises(NeuronToolsError, match=r"Rank 0 has no weight or state linear\.weight"):
         lacking.forward([ROWS[:2], PLACES])
+
+
+def test_a_weight_of_another_shape_is_named(artifacts, archive):
+    whole = model_of(artifacts, archive, [{"linear.weight": torch.zeros(6, 4)}] * RANKS)
+    with pytest.raises(
+        NeuronToolsError, match=r"linear\.weight of rank 0 is float32\[6,4\], .* float32\[3,4\]"
+    ):
+        whole.forward([ROWS[:2], PLACES])
+
+
+def test_another_number_of_ranks_than_was_traced_is_refused(artifacts, archive):
+    model = torch.classes.neuron.SPMDModel(archive, artifacts.metaneff.SerializeToString(), 1, 1)
+    model.initialize(states()[:1], checkpoints()[:1], 0)
+    with pytest.raises(NeuronToolsError, match="traced for 2 ranks and is called by 1"):
+        model.forward([ROWS[:2], PLACES])
+
+
+def test_states_take_each_others_values_and_those_that_are_not_read(torch_neuronx):
+    from libneuronxla import neuron_xla_compile
+    from torch_neuronx.xla_impl.trace import generate_hlo
+
+    class Turns(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("first", "second", "latest"):
+                self.register_buffer(name, torch.zeros(4))
+
+        def forward(self, rows):
+            self.latest = rows * 2
+            before = self.first
+            self.first, self.second = self.second, before
+            return rows + 1, before
+
+    made = generate_hlo(Turns(), (ROWS[0],), enable_aliasing=True)
+    held = {"first": torch.ones(4), "second": torch.full((4,), 2.0), "latest": torch.zeros(4)}
+    archive = neuron_xla_compile(made.hlo_module.SerializeToString(), "-O1", "trn2")
+    model = torch.classes.neuron.SPMDModel(archive, "", 1, 1)
+    model.initialize([held], [{}], 0)
+    _, before = made.packer(model.forward([ROWS[0]]))
+    assert [before[0], held["first"][0], held["second"][0]] == [1, 2, 1]
+    assert held["latest"].tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("state", "number", "message"),
+    [
+        ("calls", 0, r"Result 0 of Part is float32\[6,3\] and cannot be the next value of the state calls"),
+        ("calls", 5, "Part has 2 results and no number 5"),
+        ("none", 0, "no parameter and no buffer"),
+    ],
+)
+def test_an_alias_that_cannot_be_is_refused(state, number, message):
+    part = Part()
+    aliased = getattr(part, state, torch.zeros(6, 3))
+    with pytest.raises(NeuronToolsError, match=message):
+        trace_ranks(part, (ROWS[:2], PLACES), states={aliased: number})
 
 
 def test_other_shapes_are_refused(model):

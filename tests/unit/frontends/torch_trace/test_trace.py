@@ -181,6 +181,23 @@ def test_tensors_that_are_filled_piece_by_piece_can_be_traced():
     assert torch.equal(trace(bordered, (data,))(data), bordered(data))
 
 
+def test_a_state_takes_no_result_of_another_shape_or_type():
+    class Sum(torch.nn.Module):
+        def __init__(self, total):
+            super().__init__()
+            self.register_buffer("total", total)
+
+        def forward(self, data):
+            return data + self.total
+
+    for total, described in ((torch.zeros(1), r"float32\[1\]"), (torch.zeros(2, 3).long(), r"int64\[2,3\]")):
+        model = Sum(total)
+        with pytest.raises(
+            TraceError, match=rf"Result 0 of Sum is float32\[2,3\] .* total, which is {described}"
+        ):
+            trace(model, (torch.ones(2, 3),), TraceOptions(states={model.total: 0}))
+
+
 def test_other_shapes_are_refused(traced):
     with pytest.raises(TraceError, match=r"traced for inputs int64\[4,3\], float32\[\], not int64\[2,3\]"):
         traced(INPUTS[0][:2], INPUTS[1])
