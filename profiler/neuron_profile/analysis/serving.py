@@ -105,7 +105,14 @@ def _rate(tokens: int, duration_ns: int) -> float:
 
 
 def measure_serving(profile: Profile) -> Serving | None:
-    """The requests of a profile; None where it has none."""
+    """The requests of a profile, or of a range of it.
+
+    Args:
+        profile: Its ranges `request ID`, `token ID` and `queue ID` are read.
+
+    Returns:
+        None where no request has a token.
+    """
     whole = profile.whole
     ranges = whole.kept("requests", lambda: whole.query(_REQUESTS).to_pylist())
     if ranges and whole is not profile:
@@ -115,10 +122,9 @@ def measure_serving(profile: Profile) -> Serving | None:
     tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
     requests: list[Request] = []
     for row in ranges:
-        key = row["process"], row["id"]
-        ends = tokens.get(key) or _calls(profile, row)
+        ends = _of(row, tokens) or _calls(profile, row)
         if ends:
-            requests.append(_request(row, ends, waits.get(key, [])))
+            requests.append(_request(row, ends, _of(row, waits)))
     return Serving(tuple(requests)) if requests else None
 
 
@@ -128,6 +134,12 @@ def _ends(profile: Profile, kind: str) -> dict[tuple[int, str], list[int]]:
     for row in profile.query(_ENDS, [f"^{kind} (\\S+)$"] * 2).to_pylist():
         ends.setdefault((row["process"], row["id"]), []).append(row["end_ns"])
     return ends
+
+
+def _of(row: dict[str, Any], ends: dict[tuple[int, str], list[int]]) -> list[int]:
+    """Those of a request: an ID may come again after the request that had it has ended."""
+    own = ends.get((row["process"], row["id"]), [])
+    return [end for end in own if row["start_ns"] <= end <= row["end_ns"]]
 
 
 def _request(row: dict[str, Any], ends: list[int], waits: list[int]) -> Request:
