@@ -43,7 +43,10 @@ def test_an_id_that_comes_again_is_another_request(make_profile):
         ("request a", "range", 500, 900), ("queue a", "range", 500, 520), ("token a", "range", 520, 600),
     )  # fmt: skip
     assert [request.tokens for request in serving.requests] == [1, 1]
-    assert [(request.queue_ns, request.first_token_ns) for request in serving.requests] == [(50, 200), (20, 100)]
+    assert [(request.queue_ns, request.first_token_ns) for request in serving.requests] == [
+        (50, 200),
+        (20, 100),
+    ]
 
 
 def test_without_token_ranges_each_outermost_call_is_one(make_profile):
