@@ -23,7 +23,11 @@ _offers: set[str] = set()
 
 
 def offer() -> Callable[[], None]:
-    """Give the library to whoever loads it; returns a function that ends that."""
+    """Give the library to whoever loads it.
+
+    Returns:
+        A function that ends that.
+    """
     _offers.add(_LIBRARY)
     loaded = sys.modules.get(_CTYPES)
     if loaded is not None:
@@ -64,11 +68,22 @@ def _change(module: ModuleType) -> None:
 def _new(cls: type[Any], name: Any = None, *_arguments: Any, **_options: Any) -> Any:
     """The runtime library for its name where there is no such file; else a new, empty `CDLL`."""
     wanted = os.path.basename(os.fspath(name)) if isinstance(name, (str, os.PathLike)) else ""
-    if str(wanted).split(".so")[0] + ".so" not in _offers or os.path.exists(name):
+    if str(wanted).split(".so")[0] + ".so" not in _offers or _is_there(os.fspath(name)):
         return object.__new__(cls)
     from neuron_tools.frontends.nrt import RuntimeLibrary
 
     return RuntimeLibrary()
+
+
+def _is_there(path: str) -> bool:
+    """Whether the system loads that library itself; it searches its own folders for a mere name."""
+    from _ctypes import dlopen
+
+    try:
+        dlopen(path, os.RTLD_LAZY)
+    except OSError:
+        return os.path.exists(path)
+    return True
 
 
 def _end() -> None:

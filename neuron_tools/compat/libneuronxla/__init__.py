@@ -28,6 +28,10 @@ def neuron_xla_compile(
 
     Returns:
         The archive.
+
+    Raises:
+        TraceError: The bytes stand for no model of this process.
+        UsageError: An option has a value that does not exist.
     """
     return compile_graph(module_bytes, compiler_flags, platform_target)
 
@@ -45,6 +49,10 @@ def neuron_xla_wlo_compile(
 
     Returns:
         The archive, and nothing that would arrange weights.
+
+    Raises:
+        TraceError: The bytes stand for no model of this process.
+        UsageError: An option has a value that does not exist.
     """
     return compile_graph(module_bytes, compiler_flags, platform_target), b""
 

@@ -40,6 +40,12 @@ class Runtime:
 def parallel_load(checkpoint: Sequence[Mapping[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
     """Put the weights of each rank on its core.
 
+    Args:
+        checkpoint: Weights of each rank, by name.
+
+    Returns:
+        The same on the cores.
+
     Raises:
         TraceError: There are too few cores.
     """

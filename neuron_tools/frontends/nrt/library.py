@@ -97,11 +97,20 @@ class RuntimeLibrary:
         self._give(out, bytearray(size))
 
     def _write(self, tensor: int, source: int, offset: int, size: int) -> None:
-        self._handles.get(tensor, bytearray)[offset : offset + size] = ctypes.string_at(source, size)
+        self._part(tensor, offset, size)[:] = ctypes.string_at(source, size)
 
     def _read(self, tensor: int, target: int, offset: int, size: int) -> None:
+        ctypes.memmove(target, bytes(self._part(tensor, offset, size)), size)
+
+    def _part(self, tensor: int, offset: int, size: int) -> memoryview:
+        """Bytes of a tensor: never past its end, where other memory of this process stands."""
         held = self._handles.get(tensor, bytearray)
-        ctypes.memmove(target, bytes(held[offset : offset + size]), size)
+        if offset + size > len(held):
+            raise HandleError(
+                f"Bytes {offset} to {offset + size} are not all in a tensor of {len(held)}: write and read "
+                "inside it, or allocate a larger one."
+            )
+        return memoryview(held)[offset : offset + size]
 
     def _add(self, tensors: int, name: bytes, tensor: int) -> None:
         self._handles.get(tensors, TensorSet)[name.decode()] = self._handles.get(tensor, bytearray)

@@ -20,7 +20,7 @@ _Held = TypeVar("_Held")
 
 
 class HandleError(NeuronToolsError):
-    """A handle stands for nothing of that kind: it was never given out, or was freed."""
+    """A handle stands for nothing of that kind, or for a tensor that is too small."""
 
 
 @frozen

@@ -19,6 +19,9 @@ def compile_graph(data: bytes, options: str | Sequence[str] = (), target: str = 
         options: Of the compiler; those of `NEURON_CC_FLAGS` stand before them.
         target: Generation or instance, where the options name none; "": the chip that is there.
 
+    Returns:
+        The archive.
+
     Raises:
         TraceError: The bytes stand for no model of this process.
         UsageError: An option has a value that does not exist.

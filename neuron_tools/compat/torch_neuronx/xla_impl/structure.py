@@ -32,8 +32,9 @@ def _pairs(layout: Any, inputs: Any) -> Iterator[tuple[int, torch.Tensor]]:
     if isinstance(layout, int):
         yield layout, inputs
     else:
-        for part, value in zip(layout, inputs):
-            yield from _pairs(part, value)
+        parts = layout.items() if isinstance(layout, Mapping) else enumerate(layout)
+        for key, part in parts:
+            yield from _pairs(part, inputs[key])
 
 
 class Packer:

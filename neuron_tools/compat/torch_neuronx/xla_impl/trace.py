@@ -15,6 +15,7 @@ from neuron_tools.frontends.torch_trace.compile_graph import compile_graph
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.ranked_program import RankedTrace, trace_ranks
 from neuron_tools.frontends.torch_trace.shapes import describe, shape_of
+from neuron_tools.neff.files import write_whole
 
 from ..proto.metaneff_pb2 import MetaNeff, MetaTensor  # noqa: TID252 - once, under AWS's name
 from ..pyhlo.hlo_pb2 import HloModuleProto  # noqa: TID252 - likewise
@@ -84,8 +85,12 @@ def generate_hlo(
         treat_inputs_as_kwargs: Pass the inputs by name.
         **others: Accepted for compatibility.
 
+    Returns:
+        The traced model, and what calls it.
+
     Raises:
-        TraceError: The model cannot be turned into a graph, or its weights shall be in the archive.
+        TraceError: The model cannot be turned into a graph, a state can have no next value, or its weights
+            shall be in the archive.
     """
     if inline_weights_to_neff:
         raise TraceError("A model for several ranks keeps no weights: let inline_weights_to_neff be False.")
@@ -94,12 +99,12 @@ def generate_hlo(
     flat, _ = pytree.tree_flatten(inputs)
     states = None if enable_aliasing else input_output_aliases or {}
     trace = trace_ranks(func, inputs, [*named] if named else None, states)
-    order = _parameters(trace, len(flat))
+    order, module = _parameters(trace, len(flat)), HloModuleProto.of(trace)
     return HloArtifacts(
-        HloModuleProto.of(trace),
+        module,
         Flattener(_layout(inputs)),
         _packer(trace),
-        _metaneff(trace, flat),
+        _metaneff(trace, flat, module),
         weight_name_to_idx={name: order[name] for name in trace.call.weights},
     )
 
@@ -119,11 +124,19 @@ def generate_neff(
         compiler_args: Options of the compiler.
         inline_weights_to_neff: Accepted for compatibility.
         **others: Likewise.
+
+    Returns:
+        The file of the compiled model.
+
+    Raises:
+        TraceError: Another process traced the model.
+        UsageError: An option has a value that does not exist.
+        OSError: The folder cannot be written.
     """
     folder = Path(compiler_workdir)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "graph.neff"
-    file.write_bytes(compile_graph(hlo_artifacts.hlo_module.SerializeToString(), compiler_args or ()))
+    write_whole(file, compile_graph(hlo_artifacts.hlo_module.SerializeToString(), compiler_args or ()))
     return NeffArtifacts(str(file))
 
 
@@ -138,6 +151,8 @@ def _layout(inputs: Any) -> Any:
 
 
 def _plain(places: Any) -> Any:
+    if isinstance(places, Mapping):
+        return {key: _plain(part) for key, part in places.items()}
     return tuple(map(_plain, places)) if isinstance(places, (list, tuple)) else places
 
 
@@ -164,7 +179,7 @@ def _parameters(trace: RankedTrace, input_count: int) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, input_count)}
 
 
-def _metaneff(trace: RankedTrace, inputs: Sequence[torch.Tensor]) -> MetaNeff:
+def _metaneff(trace: RankedTrace, inputs: Sequence[torch.Tensor], module: HloModuleProto) -> MetaNeff:
     call, kinds = trace.call, MetaTensor.Type
     values = dict(zip((*call.weights, *call.states), trace.state_and_weight_shapes))
     given = [_meta(describe(value), kinds.USER_INPUT) for value in inputs]
@@ -173,8 +188,8 @@ def _metaneff(trace: RankedTrace, inputs: Sequence[torch.Tensor]) -> MetaNeff:
     made = [_meta(text, kinds.UNUSED) for text in call.result_shapes]
     next_values = [_meta(values[name], kinds.UNUSED) for name in call.states]
     aliases = {len(made) + number: len(given) + number for number in range(len(states))}
-    graph = HloModuleProto.of(trace).SerializeToString()
-    return MetaNeff([*given, *states, *weights], [*made, *next_values], aliases, graph)
+    parameters, results = [*given, *states, *weights], [*made, *next_values]
+    return MetaNeff(parameters, results, aliases, module.SerializeToString())
 
 
 def _meta(text: str, kind: int, name: str = "") -> MetaTensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,6 +120,20 @@ def test_what_was_freed_is_no_handle(library: Any, tmp_path: Path, capfd: pytest
     assert "no handle of a model" in capfd.readouterr().err
 
 
+def test_nothing_is_read_or_written_past_the_end_of_a_tensor(
+    library: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tensor, memory = c_void_p(), ctypes.create_string_buffer(b"abcdefghijklmnop", 16)
+    assert library.nrt_tensor_allocate(0, 0, 8, b"x", byref(tensor)) == SUCCESS
+    assert library.nrt_tensor_write(tensor, memory, 0, 8) == SUCCESS
+    for function in (library.nrt_tensor_write, library.nrt_tensor_read):
+        assert function(tensor, memory, 4, 8) == INVALID_HANDLE
+        assert "Bytes 4 to 12 are not all in a tensor of 8" in capfd.readouterr().err
+    assert bytes(memory) == b"abcdefghijklmnop"
+    assert library.nrt_tensor_read(tensor, memory, 4, 4) == SUCCESS
+    assert bytes(memory) == b"efghefghijklmnop"
+
+
 def test_tensors_that_a_set_lacks_are_named(
     library: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +173,19 @@ def test_other_libraries_are_loaded_as_ever(library: Any) -> None:
     assert ctypes.CDLL(None).getpid() > 0
     with pytest.raises(OSError, match="libnothing"):
         ctypes.CDLL("/opt/no/such/folder/libnothing.so")
+
+
+def test_a_library_that_the_system_finds_by_its_name_is_loaded(tmp_path: Path) -> None:
+    shutil.copy(_ctypes.__file__, tmp_path / "libnrt.so.1")
+    text = (
+        "from neuron_tools import compat; compat.install(); import ctypes; "
+        "print(type(ctypes.CDLL('libnrt.so.1')))"
+    )
+    for folder, kind in ((tmp_path, "ctypes.CDLL"), (tmp_path / "none", "RuntimeLibrary")):
+        environment = {"PYTHONPATH": ":".join(sys.path), "LD_LIBRARY_PATH": str(folder)}
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False,
+                              env=environment)  # fmt: skip
+        assert kind in done.stdout, done.stderr
 
 
 def test_ctypes_is_changed_when_it_is_imported_and_not_before() -> None:

@@ -268,6 +268,19 @@ def test_what_a_pass_leaves_in_the_model_is_gone_for_the_next_trace():
     assert "as_subclass" not in vars(torch.Tensor)
 
 
+def test_inputs_in_dictionaries_are_made_a_flat_list(torch_neuronx):
+    from torch_neuronx.xla_impl.trace import generate_hlo
+
+    class Sum(nn.Module):
+        def forward(self, given):
+            return given["rows"] - given["others"][0]
+
+    given = {"rows": ROWS, "others": [ROWS + 1]}
+    flattener = generate_hlo(Sum(), (given,)).flattener
+    assert [each[0, 0].item() for each in flattener((given,))] == [0, 1]
+    assert [each[0, 0].item() for each in flattener(({**dict(reversed(given.items()))},))] == [0, 1]
+
+
 def test_names_of_groups_say_their_ranks():
     name = mesh_name([[0, 1], [2, 3]])
     assert groups_of(name) == ((0, 1), (2, 3))
