@@ -31,14 +31,32 @@ class NeuronPunicaWrapper(PunicaWrapperCPU):
         add_inputs: bool = True,
         **options: object,
     ) -> None:
-        """`y` (tokens, size) += `x` (tokens, rank) @ each token's adapter."""
+        """Add each token's adapter: `y` += `x` @ adapter.
+
+        Args:
+            y: What is added to, (tokens, size).
+            x: (tokens, rank).
+            lora_b_stacked: (adapters, 1, size, rank).
+            add_inputs: Whether `y` is added to, not replaced.
+            options: Of other platforms.
+        """
         _expand(y, x, lora_b_stacked, self.token_lora_indices, add_inputs)
 
     def add_lora_logits(
         self, y: torch.Tensor, x: torch.Tensor, lora_a_stacked: torch.Tensor, lora_b_stacked: torch.Tensor,
         scale: float, *, buffer: torch.Tensor | None = None, **options: object,
     ) -> None:  # fmt: skip
-        """`y` (samples, vocabulary) += `x` (samples, size) @ each sample's adapter, both of its factors."""
+        """Add each sample's adapter to its logits: `y` += `x` @ both factors.
+
+        Args:
+            y: What is added to, (samples, vocabulary).
+            x: (samples, size).
+            lora_a_stacked: (adapters, 1, rank, size).
+            lora_b_stacked: (adapters, 1, vocabulary, rank).
+            scale: What the adapter's part is multiplied by.
+            buffer: Memory that vLLM offers, not used.
+            options: Of other platforms.
+        """
         inner = torch.zeros(x.shape[0], lora_b_stacked.shape[-1], dtype=torch.float32, device=x.device)
         _shrink(inner, x, lora_a_stacked, self.sampler_indices, scale)
         _expand(y, inner, lora_b_stacked, self.sampler_indices, True)

@@ -218,7 +218,22 @@ class PagedAttention(AttentionImpl[BatchParts]):
         attn_metadata: BatchParts | None, output: torch.Tensor, output_scale: torch.Tensor | None = None,
         output_block_scale: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Fill `output` (tokens, heads, size) from `query` of that shape and the pages."""
+        """Fill `output` from the queries and the pages; the new keys and values are there already.
+
+        Args:
+            layer: The attention layer.
+            query: (tokens, heads, size).
+            key: (tokens, key heads, size), not read.
+            value: (tokens, key heads, size), not read.
+            kv_cache: As in `do_kv_cache_update`.
+            attn_metadata: The parts of the batch; None fills nothing.
+            output: (tokens, heads, size).
+            output_scale: Of quantised outputs, which the platform lacks.
+            output_block_scale: Likewise.
+
+        Returns:
+            `output`.
+        """
         for part in attn_metadata.parts if attn_metadata is not None else ():
             output[part.start : part.end] = self._attend(query, kv_cache, part)
         return output

@@ -65,9 +65,12 @@ class NeuronWorker(Worker):
         return nullcontext()
 
     def determine_available_memory(self) -> int:
-        """Bytes for pages: what vLLM was told, or what its longest requests at once can use.
+        """How much memory pages of keys and values take.
 
         No trial run measures the peak: a simulated run would cost time and stand in the profile.
+
+        Returns:
+            Bytes: what vLLM was told, or what its longest requests at once can use.
         """
         told = self.cache_config.kv_cache_memory_bytes
         if told is not None:

@@ -11,10 +11,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def ended_with_parent() -> Callable[[], None]:
-    """What a child calls before it becomes its program (`preexec_fn`): it is killed when this thread ends.
+    """Have the kernel kill a child when the thread that starts it ends (prctl(2)), also by being killed.
 
-    The kernel does it (prctl(2)), so that it holds for a parent that is killed, too. Elsewhere than on Linux
-    the child lives on.
+    Elsewhere than on Linux the child lives on.
+
+    Returns:
+        What the child calls before it becomes its program (`preexec_fn`).
     """
     parent = os.getpid()
     libc = ctypes.CDLL(None)
