@@ -81,7 +81,9 @@ def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") 
     name = name or _name(model)
     try:
         with torch.no_grad():
-            program = torch.export.export(model, tuple(inputs), strict=False).run_decompositions({})
+            program = torch.export.export(model, tuple(inputs), strict=False)
+            _keep_origins(program.graph_module)
+            program = program.run_decompositions({})
     except Exception as error:  # exporting runs the user's code and much of PyTorch's: anything may be raised
         reason = str(error).strip().split("\n")[0][:200]
         raise TraceError(
@@ -101,6 +103,17 @@ def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") 
         structure=program.call_spec.out_spec,
         written=tuple(program.graph_signature.buffers_to_mutate.values()),
     )
+
+
+def _keep_origins(graph_module: fx.GraphModule) -> None:
+    """Let what stands in a part of the graph keep its lines and modules when it is traced again.
+
+    Exporting makes a part of each block with its own autocast or gradient mode; called as a module, its
+    operations would come from generated code.
+    """
+    for part in graph_module.modules():
+        if isinstance(part, fx.GraphModule) and part is not graph_module:
+            part.forward = fx.Interpreter(part).run
 
 
 def _refuse_dynamic_shapes(graph: fx.Graph, name: str) -> None:
