@@ -34,6 +34,10 @@ _DTYPES = {
 }  # fmt: skip
 _NAME_BYTES = 256
 _OUT = POINTER(c_void_p)
+_handles = Handles()
+_infos: dict[int, Any] = {}
+"""Descriptions of models' tensors by their address. Like handles they are the process's: a program may load
+the library twice."""
 
 
 class TensorInfo(Structure):
@@ -53,8 +57,7 @@ class RuntimeLibrary:
     """What `ctypes.CDLL` gives for the library: its functions as attributes, as C functions."""
 
     def __init__(self) -> None:
-        self._handles = Handles()
-        self._infos: dict[int, Any] = {}
+        self._handles = _handles
         for name, (takes, function) in self._functions().items():
             setattr(self, name, ctypes.CFUNCTYPE(c_int, *takes)(_with_status(function)))
 
@@ -63,11 +66,11 @@ class RuntimeLibrary:
         tensor = (c_void_p, c_void_p, c_size_t, c_size_t)
         return {
             "nrt_init": ((c_int, c_char_p, c_char_p), lambda *_: None),
-            "nrt_close": ((), self._handles.clear),
+            "nrt_close": ((), _close),
             "nrt_load": ((c_void_p, c_size_t, c_int32, c_int32, _OUT), self._load),
             "nrt_unload": ((c_void_p,), self._handles.drop),
             "nrt_get_model_tensor_info": ((c_void_p, _OUT), self._tensor_info),
-            "nrt_free_model_tensor_info": ((c_void_p,), lambda info: self._infos.pop(info, None)),
+            "nrt_free_model_tensor_info": ((c_void_p,), lambda info: _infos.pop(info, None)),
             "nrt_allocate_tensor_set": ((_OUT,), lambda out: self._give(out, TensorSet())),
             "nrt_destroy_tensor_set": ((_OUT,), lambda held: self._handles.drop(held[0])),
             "nrt_tensor_allocate": ((c_int, c_int, c_size_t, c_char_p, _OUT), self._allocate),
@@ -90,7 +93,7 @@ class RuntimeLibrary:
         info = _info_array(len(tensors))(len(tensors))
         for place, tensor in zip(info.tensors, tensors):
             _describe(place, tensor)
-        self._infos[ctypes.addressof(info)] = info
+        _infos[ctypes.addressof(info)] = info
         out[0] = ctypes.addressof(info)
 
     def _allocate(self, _placement: int, _core: int, size: int, _name: bytes, out: Any) -> None:
@@ -118,6 +121,11 @@ class RuntimeLibrary:
     def _execute(self, model: int, given: int, results: int) -> None:
         held = self._handles
         held.get(model, Model).execute(held.get(given, TensorSet), held.get(results, TensorSet))
+
+
+def _close() -> None:
+    _handles.clear()
+    _infos.clear()
 
 
 def _info_array(count: int) -> type[Any]:

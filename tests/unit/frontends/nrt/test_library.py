@@ -120,6 +120,14 @@ def test_what_was_freed_is_no_handle(library: Any, tmp_path: Path, capfd: pytest
     assert "no handle of a model" in capfd.readouterr().err
 
 
+def test_a_handle_is_known_to_whoever_loads_the_library_until_it_is_closed(library: Any) -> None:
+    tensor, byte, again = c_void_p(), (c_char * 1)(), ctypes.CDLL(PATH)
+    assert library.nrt_tensor_allocate(0, 0, 1, b"x", byref(tensor)) == SUCCESS
+    assert again.nrt_tensor_read(tensor, byte, 0, 1) == SUCCESS
+    assert library.nrt_close() == SUCCESS
+    assert again.nrt_tensor_read(tensor, byte, 0, 1) == INVALID_HANDLE
+
+
 def test_nothing_is_read_or_written_past_the_end_of_a_tensor(
     library: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
