@@ -54,7 +54,8 @@ def forms_of(core: NeuronCore, window: Window, item: int) -> tuple[Form, ...]:
     images = -(-min(window.column_elements, block) // window.output_pixels)
     room = core.sbuf_bytes_per_partition * HELD_SHARE // (images * window.input_row * item)
     together = (Form("rows", count) for count in range(2, window.tap_rows) if window.tap_rows % count == 0)
-    fitting = [form for form in together if window.stride == 1 and form.held_rows(window) <= room]
+    has_rows = window.stride == 1 and window.input_row < window.input_pixels
+    fitting = [form for form in together if has_rows and form.held_rows(window) <= room]
     return Form("taps"), Form("rows"), *fitting, Form("pixels")
 
 

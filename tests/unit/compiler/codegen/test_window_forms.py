@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from neuron_tools.compiler.codegen.window_forms import (
     Form,
@@ -17,6 +18,7 @@ from neuron_tools.compiler.compile import compile_module
 from neuron_tools.records.program import Opcode, Program, TensorKind
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, function, module, tensor, tile_races
+from tests.unit.compiler.operators import lowered
 
 LONG_RUNS = {Form("taps"): 512, Form("rows"): 512, Form("pixels"): 512}
 
@@ -154,3 +156,18 @@ def test_rows_together_fit_beside_other_tiles():
     wide = window(input_row=112, input_pixels=112 * 112, tap_rows=112, taps=112 * 112)
     held = max(form.held_rows(wide) for form in forms_of(CORE, wide, 2))
     assert 3 < held <= CORE.sbuf_bytes_per_partition / 4 / (64 * 112 * 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("channels", "pixels"), [(8, 64), (16, 400), (512, 1000)])
+def test_gradients_of_kernels_along_one_axis_are_compiled(channels, pixels, stride):
+    made = (pixels - 1) // stride + 1
+    image, kernel, change = (
+        torch.empty(shape, device="meta")
+        for shape in ((2, channels, pixels), (16, channels, 3), (2, 16, made))
+    )
+    target = torch.ops.aten.convolution_backward.default
+    arguments = (change, image, kernel, [16], [stride], [1], [1], False, [0], 1, [True, True, True])
+    program = compile_module(lowered(target, *arguments), CORE)
+    assert tile_races(program) == 0
+    assert (program.instructions["opcode"] == Opcode.MATMUL).any()
