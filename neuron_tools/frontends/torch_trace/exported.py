@@ -51,7 +51,15 @@ class _Function(torch.nn.Module):
 
 
 def as_module(function: Callable[..., Any]) -> torch.nn.Module:
-    """The model itself, or a module around a function."""
+    """The model itself, or a module around a function.
+
+    Raises:
+        TraceError: It is neither.
+    """
+    if not callable(function):
+        raise TraceError(
+            f"A {type(function).__name__} cannot be traced: pass a module, or a function of tensors."
+        )
     return function if isinstance(function, torch.nn.Module) else _Function(function)
 
 

@@ -169,6 +169,11 @@ def test_a_function_can_be_traced():
     torch.testing.assert_close(script(torch.ones(2, 3), torch.eye(3, 2)), torch.ones(2, 2))
 
 
+def test_what_is_no_model_is_refused():
+    with pytest.raises(TraceError, match="A str cannot be traced: pass a module"):
+        trace("bert-base", (torch.ones(2, 3),))
+
+
 def test_tensors_that_are_filled_piece_by_piece_can_be_traced():
     def bordered(data):
         made = torch.zeros(6, 6, dtype=torch.int64)
