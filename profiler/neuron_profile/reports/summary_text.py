@@ -180,8 +180,8 @@ def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:
     if waited is not None:
         yield "Queue", f"{duration(waited)} (p99 {duration(serving.queue(0.99) or 0)})"
     first = f"first after {duration(serving.first_token(0.5))} (p99 {duration(serving.first_token(0.99))})"
-    each = f"each further {duration(serving.per_token(0.5))} (p99 {duration(serving.per_token(0.99))})"
-    yield "Tokens", f"{first}, {each}"
+    each = f", each further {duration(serving.per_token(0.5))} (p99 {duration(serving.per_token(0.99))})"
+    yield "Tokens", first + (each if serving.per_token(0.5) else "")
 
 
 def _work_rows(overview: Overview) -> Iterator[tuple[str, str]]:
