@@ -92,7 +92,7 @@ def compile_segment(
     graph, options = segment.module.graph, replace(options, inline_weights=not segment.weights_apart)
     cut = _stages(segment, core, options)
     if len(cut) > 1:
-        options = replace(options, resident_weight_bytes=core.weight_cache_bytes)
+        options = replace(options, resident_weight_bytes=_resident_bytes(segment, len(cut), core, options))
     modules = _modules(segment, cut)
     program, *stages = (cached_program(module, core, options, cache) for module in modules)
     inlined = [] if segment.weights_apart else list(segment.weights.values())
@@ -113,6 +113,17 @@ def compile_segment(
         weights=[bytes_of(weight) for weight in kept],
         stages=stages,
     )
+
+
+def _resident_bytes(segment: Segment, count: int, core: NeuronCore, options: CompilerOptions) -> int:
+    """Of weights that each core keeps: where not all fit, half of SBUF is left to load the others ahead."""
+    narrow = options.auto_cast != "none"
+    weights = segment.weights.values()
+    sizes = (2 if narrow and weight.is_floating_point() else weight.element_size() for weight in weights)
+    total = sum(weight.numel() * size for weight, size in zip(weights, sizes))
+    if total <= count * core.weight_cache_bytes:
+        return core.weight_cache_bytes
+    return min(core.weight_cache_bytes, core.sbuf_partitions * core.sbuf_bytes_per_partition // 2)
 
 
 def _stages(segment: Segment, core: NeuronCore, options: CompilerOptions) -> list[Stage]:

@@ -8,6 +8,7 @@ from torch import fx, nn
 from neuron_tools import hardware
 from neuron_tools.compiler import CompilerOptions
 from neuron_tools.frontends.torch_trace import TraceOptions, trace
+from neuron_tools.frontends.torch_trace.compiling import Segment, _resident_bytes
 from neuron_tools.frontends.torch_trace.exported import export_model
 from neuron_tools.frontends.torch_trace.pipeline import cut_into_stages
 from neuron_tools.neff import Neff, read_neff
@@ -91,6 +92,13 @@ def test_weights_that_fit_are_not_loaded(archive):
     for program in archive.programs:
         assert not np.any(program.dmas["purpose"] == Purpose.WEIGHT)
         assert [tensor.name for tensor in program.tensors if "weight" in tensor.name]
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(2500, CORE.weight_cache_bytes), (5000, 8 << 20)])
+def test_half_of_sbuf_is_left_where_not_all_weights_fit(rows, kept):
+    module = fx.GraphModule(nn.Module(), fx.Graph())
+    segment = Segment("model", module, {0: torch.empty(rows, 4096, device="meta")}, {0: "weight"}, [])
+    assert _resident_bytes(segment, 2, CORE, CompilerOptions(auto_cast="all")) == kept
 
 
 def test_a_small_model_may_need_fewer_cores_than_there_are():
