@@ -16,10 +16,11 @@ from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
-_OPERATIONS = "SELECT count(*) AS count FROM FrameworkInstruction"
+_OPERATIONS = "SELECT count(*) AS count FROM FrameworkInstruction WHERE pcore_idx = 0"
+"""Where a logical NeuronCore is two physical ones, both have a row of each operation that they share."""
 _CUSTOM_CALLS = """
-SELECT framework_name AS name, count(DISTINCT (pcore_idx, raw_framework_id)) AS count
-FROM HloInstruction WHERE hlo_opcode = 'custom_call' GROUP BY ALL
+SELECT framework_name AS name, count(DISTINCT raw_framework_id) AS count
+FROM HloInstruction WHERE hlo_opcode = 'custom_call' AND pcore_idx = 0 GROUP BY ALL
 """
 _EXECUTABLES = """
 SELECT count(*) AS count, coalesce(sum(compile_time_ns), 0) AS compile_ns,
