@@ -79,7 +79,7 @@ def _moved_to_products(module: Module) -> dict[int, Operation]:
         or (
             operation.opcode in COPIES
             and operation.results[0] not in module.results
-            and all(user.opcode in PRODUCTS for user in used[operation.results[0]])
+            and all(user.opcode in PRODUCTS for user in used.get(operation.results[0], ()))
         )
     }
 

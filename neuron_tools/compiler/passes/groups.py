@@ -123,10 +123,10 @@ def row_domain(operation: Operation, module: Module) -> Domain:
 
 
 def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
-    """Iteration space in which a repeated operand is a row or a column vector; None = any.
+    """Iteration space in which a repeated operand is a row or a column vector, or whole inside each row.
 
     A few repetitions of something large, or a few elements each repeated often, would leave most partitions
-    without a row: they are read as they lie.
+    without a row: they are read as they lie, for which any space does (None).
     """
     extents = [block.extent for block in blocks]
     match [block.real for block in blocks]:

@@ -41,8 +41,7 @@ class _Recogniser:
 
     def _as_slice(self, operation: Operation) -> Operation | None:
         """The slice that a gather is which counts along one axis and takes all of the others."""
-        axis = self._counted_axis(operation) if operation.opcode == "gather" else None
-        if axis is None:
+        if operation.opcode != "gather" or not self._counts_along_axis(operation):
             return None
         shape = self._module.shape_of(operation.operands[0])
         limits = self._module.shape_of(operation.results[0])
@@ -51,20 +50,23 @@ class _Recogniser:
         }  # fmt: skip
         return replace(operation, opcode="slice", operands=operation.operands[:1], attributes=attributes)
 
-    def _counted_axis(self, gather: Operation) -> int | None:
+    def _counts_along_axis(self, gather: Operation) -> bool:
         numbers = gather.attributes.get("dimension_numbers", {})
-        shape = self._module.shape_of(gather.operands[0])
+        table, made = (self._module.shape_of(value) for value in (gather.operands[0], gather.results[0]))
         axes = tuple(numbers.get("start_index_map", ()))
-        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
-        whole = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-        is_of_axis = len(axes) == 1 and tuple(numbers.get("collapsed_slice_dims", ())) == axes
-        if not is_of_axis or tuple(gather.attributes.get("slice_sizes", ())) != whole:
-            return None
+        collapsed = tuple(numbers.get("collapsed_slice_dims", ()))
+        if len(axes) != 1 or collapsed != axes or len(made) != len(table):
+            return False
+        others = tuple(axis for axis in range(len(table)) if axis not in axes)
+        whole = tuple(1 if axis in axes else extent for axis, extent in enumerate(table))
         layout = self._views.layout(gather.operands[1])
-        count = self._module.values[gather.operands[1]].type.element_count
-        counts = _counted(layout) is not None and layout.factors == ((count, 1),)
-        in_place = tuple(numbers.get("offset_dims", ())) == others
-        return axes[0] if counts and in_place and count <= shape[axes[0]] else None
+        return (
+            tuple(gather.attributes.get("slice_sizes", ())) == whole
+            and tuple(numbers.get("offset_dims", ())) == others
+            and _counted(layout) is not None
+            and layout.factors == ((made[axes[0]], 1),)
+            and made[axes[0]] <= table[axes[0]]
+        )
 
     def _pieces(self, operation: Operation) -> Iterator[tuple[int, int]]:
         """(axis of the operand, its indices) of a scatter of elements; nothing for others."""

@@ -1,5 +1,7 @@
 """What `--auto-cast` narrows, before and after."""
 
+from dataclasses import replace
+
 import pytest
 
 from neuron_tools.compiler.hlo import Module, Operation, Region, TensorType, Value
@@ -119,6 +121,17 @@ def padded_or_joined(opcode, *uses):
 def test_what_only_a_product_reads_is_put_together_narrow(opcode):
     found = auto_cast(padded_or_joined(opcode), CompilerOptions(auto_cast="matmult"))
     assert set(dtypes(found, opcode)) == {"bf16"}
+
+
+@pytest.mark.parametrize("opcode", ["pad", "concatenate"])
+def test_what_nobody_reads_is_no_hindrance(opcode):
+    whole = padded_or_joined(opcode)
+    product = replace(whole.operations[2], operands=(0, 1))
+    found = auto_cast(
+        replace(whole, operations=(*whole.operations[:2], product)), CompilerOptions(auto_cast="matmult")
+    )
+    assert opcode not in [operation.opcode for operation in found.operations]
+    assert dtypes(found, "dot_general") == ["bf16", "bf16", "f32"]
 
 
 @pytest.mark.parametrize("opcode", ["pad", "concatenate"])

@@ -110,3 +110,15 @@ def test_places_that_count_are_a_slice():
 def test_places_beyond_the_end_or_given_are_looked_up():
     assert selected(300) == ["iota", "gather"]
     assert selected(128, counts=False) == ["gather"]
+
+
+def test_places_in_rows_of_their_own_are_looked_up():
+    table, places, made = tensor((4, 255)), tensor((128, 1), "i64"), tensor((4, 128, 1))
+    text = function(
+        f"%x: {table}", made, f"%i = stablehlo.iota dim = 0 : {places}",
+        '%r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], '
+        "collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 2>, "
+        f"slice_sizes = array<i64: 4, 1>}}> : ({table}, {places}) -> {made}",
+    )  # fmt: skip
+    operations = recognise_windows(module(text)).operations
+    assert [operation.opcode for operation in operations] == ["iota", "gather"]
