@@ -12,18 +12,17 @@ import math
 
 import numpy as np
 
-from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import instruction_ns
-from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.halved_copy import copy_halved
+from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import Factor
 from neuron_tools.frozen import frozen
-from neuron_tools.records.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.program import Memory
 
 LONG_BYTES = 2048
 """A partition's stretch from which DMA is near its full rate (nki_hardware section 9: at least 2 KiB)."""
@@ -159,7 +158,7 @@ def generate_exchange_of_rows(context: Context, group: Group, exchange: Exchange
         source.purpose, source.dtype, source.tensor, strided=exchange.backwards,
     )  # fmt: skip
     loop.load(loaded, load, after=source.tokens)
-    _order_pieces(context, loop, (loaded, ordered), used, exchange.elements)
+    copy_halved(context, loop, loaded, ordered, used, exchange.elements)
     store = Transfer(
         context.store_queue(), Memory.SBUF, Memory.HBM, size, written, used,
         target.store_purpose, target.dtype, target.tensor, strided=not exchange.backwards,
@@ -167,20 +166,3 @@ def generate_exchange_of_rows(context: Context, group: Group, exchange: Exchange
     stored = loop.store(ordered, store)
     loop.emit()
     target.tokens = latest(target.tokens, loop.completion(stored))
-
-
-def _order_pieces(
-    context: Context, loop: TileLoop, slots: tuple[Slot, Slot], used: Ints, elements: int
-) -> None:
-    """Copies of a tile, divided between the Vector and the Scalar engine so that both end together."""
-    loaded, ordered = slots
-    engines = (Engine.VECTOR, Engine.SCALAR)
-    costs = [_copy_ns(context, engine, elements, loaded.dtype) for engine in engines]
-    first = round(elements * costs[1] / sum(costs))
-    for engine, count in zip(engines, (first, elements - first)):
-        loop.step(engine, Opcode.TENSOR_COPY, reads=(loaded,), writes=(ordered,), partitions=used,
-                  elements=count, accumulates=engine is Engine.SCALAR)  # fmt: skip
-
-
-def _copy_ns(context: Context, engine: Engine, elements: int, dtype: DType) -> float:
-    return instruction_ns(context.core, engine, Opcode.TENSOR_COPY, elements, dtype)

@@ -85,7 +85,6 @@ def _moves_planes(context: Context, group: Group, sides: tuple[int, int], run: i
     operation, hlo = group.operations[0], context.hlo(group)
     target = context.define(operation.results[0])
     move_planes(context, context.location(operation.operands[0]), target, planes, hlo, fills=fills)
-    context.complete(operation.results[0], target.tokens)
     return True
 
 

@@ -10,13 +10,11 @@ import math
 
 import numpy as np
 
-from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.halved_copy import copy_halved
 from neuron_tools.compiler.codegen.location import Location
-from neuron_tools.compiler.codegen.pooling import in_proportion
-from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.compiler.codegen.space import in_proportion
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import TensorType
@@ -100,25 +98,7 @@ def move_planes(
     loop.load(loaded, load, after=source.tokens)
     if fills:
         loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(placed,), partitions=used, elements=pieces[1])
-    _place(context, loop, (loaded, placed), used, min(pieces), fills=fills)
+    copy_halved(context, loop, loaded, placed, used, min(pieces), joins=fills)
     stored = loop.store(placed, target.store(context.store_queue(), elements[1], pieces[1], used))
     loop.emit()
     target.tokens = latest(target.tokens, loop.completion(stored))
-
-
-def _place(
-    context: Context, loop: TileLoop, slots: tuple[Slot, Slot], used: Ints, elements: int, *, fills: bool
-) -> None:
-    """Copies of a tile, divided between the Vector and the Scalar engine so that both end together."""
-    loaded, placed = slots
-    engines = (Engine.VECTOR, Engine.SCALAR)
-    vector, scalar = (
-        instruction_ns(context.core, engine, Opcode.TENSOR_COPY, elements, loaded.dtype) for engine in engines
-    )
-    first = max(1, round(elements * scalar / (vector + scalar)))
-    for engine, count in zip(engines, (first, elements - first)):
-        if count:
-            loop.step(
-                engine, Opcode.TENSOR_COPY, reads=(loaded,), writes=(placed,), partitions=used,
-                elements=count, accumulates=fills or engine is Engine.SCALAR,
-            )  # fmt: skip

@@ -16,7 +16,12 @@ from neuron_tools.arrays import Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import instruction_ns, needs_port
 from neuron_tools.compiler.codegen.slot import Slot
-from neuron_tools.compiler.codegen.space import MINIMUM_RUN_BYTES, TARGET_ITERATIONS, flat_space
+from neuron_tools.compiler.codegen.space import (
+    MINIMUM_RUN_BYTES,
+    TARGET_ITERATIONS,
+    flat_space,
+    in_proportion,
+)
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
@@ -194,10 +199,3 @@ def _stages(
         return sum(times.values()) if shares else max(times.values())
 
     return min((whole, tuple(by_axis), beside), key=busy)
-
-
-def in_proportion(total: int, share: np.ndarray) -> Ints:
-    """(iterations,) `total` elements over the iterations in proportion to `share`, exactly."""
-    ends = np.rint(np.cumsum(share) * total).astype(np.int64)
-    ends[-1] = total
-    return np.asarray(np.maximum(np.diff(ends, prepend=0), 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
 from neuron_tools.compiler.passes.groups import Domain
@@ -209,3 +210,10 @@ def _balanced(columns: int, per_partition: int, item_bytes: int) -> int:
     chunk = min(max(target, low), high)
     chunks = -(-columns // chunk)
     return -(-columns // chunks)
+
+
+def in_proportion(total: int, share: npt.NDArray[np.float64]) -> Ints:
+    """(iterations,) `total` elements over the iterations in proportion to `share`, exactly."""
+    ends = np.rint(np.cumsum(share) * total).astype(np.int64)
+    ends[-1] = total
+    return np.asarray(np.maximum(np.diff(ends, prepend=0), 1))

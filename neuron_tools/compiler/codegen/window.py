@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.pooling import generate_pooling, in_proportion
-from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
+from neuron_tools.compiler.codegen.pooling import generate_pooling
+from neuron_tools.compiler.codegen.space import Space, flat_space, in_proportion, row_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Domain, Group

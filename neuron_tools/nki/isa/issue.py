@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -167,11 +167,7 @@ def require_comparisons(name: str, **given: Any) -> None:
     Raises:
         NkiValidationError: Names the argument.
     """
-    for argument, op in _operators(given):
-        if not op.comparison:
-            raise refuse(
-                f"{name}: {argument} must be a comparison, got {op.name}; use nl.greater_equal or another"
-            )
+    _require(name, given, lambda op: op.comparison, "a comparison", "nl.greater_equal")
 
 
 def require_maximum(name: str, reduce_op: Any) -> None:
@@ -194,15 +190,15 @@ def require_arithmetic(name: str, **given: Any) -> None:
     Raises:
         NkiValidationError: Names the argument.
     """
-    for argument, op in _operators(given):
-        if op.arity != 2 or op.bitwise:
-            raise refuse(
-                f"{name}: {argument} must be a function of two numbers, got {op.name}; use nl.add or another"
-            )
+    _require(name, given, lambda op: op.arity == 2 and not op.bitwise, "a function of two numbers", "nl.add")
 
 
-def _operators(given: Mapping[str, Any]) -> list[tuple[str, Operator]]:
-    return [(argument, find_operator(op)) for argument, op in given.items() if op is not None]
+def _require(
+    name: str, given: Mapping[str, Any], fits: Callable[[Operator], bool], wanted: str, such_as: str
+) -> None:
+    for argument, given_op in given.items():
+        if given_op is not None and not fits(op := find_operator(given_op)):
+            raise refuse(f"{name}: {argument} must be {wanted}, got {op.name}; use {such_as} or another")
 
 
 def require_predicate(name: str, predicate: ViewForm) -> None:

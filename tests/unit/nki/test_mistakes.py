@@ -991,16 +991,20 @@ def test_blocks_that_live_one_after_another_fit_in_psum() -> None:
     np.testing.assert_array_equal(Kernel(kernel, older_dialect=True)(identity), identity)
 
 
+def twelve_sums(x: Any, products: int) -> tuple[Any, list[Any]]:
+    """A result for as many tiles, and the sums in PSUM: each of so many products with ones."""
+    held, ones = tile(128, 128, filled=False), tile(128, 512)
+    nisa.dma_copy(held, x)
+    sums = [psum(128, 512) for _ in range(12)]
+    for each in sums:
+        for _ in range(products):
+            matmul(each, held, ones)
+    return nl.ndarray((12, 128, 512), x.dtype, nl.shared_hbm), sums
+
+
 def test_sums_that_are_copied_out_after_all_are_made_fit_in_psum() -> None:
     def kernel(x: Any) -> Any:
-        result = nl.ndarray((12, 128, 512), x.dtype, nl.shared_hbm)
-        held = tile(128, 128, filled=False)
-        nisa.dma_copy(held, x)
-        ones = tile(128, 512)
-        sums = [psum(128, 512) for _ in range(12)]
-        for each in sums:
-            matmul(each, held, ones)
-            matmul(each, held, ones)
+        result, sums = twelve_sums(x, products=2)
         for number, each in enumerate(sums):
             copied = tile(128, 512, filled=False)
             nisa.tensor_copy(copied, each)
@@ -1012,13 +1016,7 @@ def test_sums_that_are_copied_out_after_all_are_made_fit_in_psum() -> None:
 
 def test_sums_that_are_used_up_once_their_maximum_is_known_fit_in_psum() -> None:
     def kernel(x: Any) -> Any:
-        result = nl.ndarray((12, 128, 512), x.dtype, nl.shared_hbm)
-        held = tile(128, 128, filled=False)
-        nisa.dma_copy(held, x)
-        ones = tile(128, 512)
-        sums = [psum(128, 512) for _ in range(12)]
-        for each in sums:
-            matmul(each, held, ones)
+        result, sums = twelve_sums(x, products=1)
         largest = [tile(128, 1, filled=False) for _ in sums]
         for most, each in zip(largest, sums):
             nisa.tensor_reduce(most, nl.maximum, each, axis=1)
