@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,9 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
 from neuron_tools.frontends.torch_trace.errors import TraceError
+
+_OWN_WARNING = r".*isinstance\(treespec, LeafSpec\)"
+"""PyTorch warns of its own copies of an exported program."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,14 @@ def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") 
         name: What the model is called, where not by its class.
 
     Raises:
-        TraceError: The model's Python cannot be turned into a graph, or a shape in it depends on values.
+        TraceError: The model takes more or fewer inputs, its Python cannot be turned into a graph, or a shape
+            in it depends on values.
     """
     name = name or _name(model)
+    _check_count(model, inputs, name)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _OWN_WARNING, FutureWarning)
             program = torch.export.export(model, tuple(inputs), strict=False)
             _keep_origins(program.graph_module)
             program = program.run_decompositions({})
@@ -122,6 +130,20 @@ def _keep_origins(graph_module: fx.GraphModule) -> None:
     for part in graph_module.modules():
         if isinstance(part, fx.GraphModule) and part is not graph_module:
             part.forward = fx.Interpreter(part).run
+
+
+def _check_count(model: torch.nn.Module, inputs: Sequence[Any], name: str) -> None:
+    called = model._function if isinstance(model, _Function) else model.forward
+    try:
+        signature = inspect.signature(called)
+    except ValueError:  # a function of PyTorch's own, which has none
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise TraceError(
+            f"{name} does not take {len(inputs)} example inputs ({error}): pass one for each argument."
+        ) from error
 
 
 def _refuse_dynamic_shapes(graph: fx.Graph, name: str) -> None:

@@ -107,7 +107,7 @@ def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
     Raises:
         TraceError: They are no tensors.
     """
-    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     wrong = [type(value).__name__ for value in inputs if not isinstance(value, torch.Tensor)]
     if wrong or not inputs:
         raise TraceError(

@@ -218,10 +218,21 @@ def test_control_flow_on_values_is_refused():
         trace(lambda value: value if value.sum() > 0 else -value, torch.ones(1))
 
 
-@pytest.mark.parametrize("inputs", [(), (1.0,), ([torch.ones(1)],)])
+@pytest.mark.parametrize("inputs", [(), (1.0,), ([torch.ones(1)],), None, {"data": torch.ones(1)}])
 def test_example_inputs_must_be_tensors(inputs):
     with pytest.raises(TraceError, match="Example inputs are"):
         trace(torch.relu, inputs)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_example_input_is_given_for_each_argument(count):
+    with pytest.raises(TraceError, match=rf"Bilinear does not take {count} example inputs .*one for each"):
+        trace(nn.Bilinear(4, 4, 2), (torch.ones(3, 4),) * count)
+
+
+def test_tracing_shows_no_warnings_of_pytorchs_own(recwarn):
+    trace(nn.Linear(4, 2), torch.ones(3, 4))
+    assert [str(warning.message) for warning in recwarn if warning.category is FutureWarning] == []
 
 
 def test_a_model_is_compiled_once_for_all_processes(model, monkeypatch, tmp_path):
