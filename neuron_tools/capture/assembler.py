@@ -166,11 +166,14 @@ class Assembler:
         self._writer.append("Flow", self._meetings.flow_rows())
         # Samples reach far into libraries, whose sources anybody has.
         typed = dict(pair for each in self._processes for pair in each.log.definitions.sources.items())
-        sampled = [file for file in self._stacks.files[len(recorded) :] if not is_installed(file)]
+        sampled = [file for file in self._stacks.files[len(recorded) :] if not self._is_installed(file)]
         self._writer.append("SourceFile", source_file_rows([*recorded, *sampled], typed))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
         self._writer.flush()
+
+    def _is_installed(self, file: str) -> bool:
+        return is_installed(file) or self._stacks.install_folders.of(file) is not None
 
     def _write_replication(self) -> None:
         """Say which ranks did not run."""

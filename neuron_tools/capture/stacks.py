@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from neuron_tools.capture.install_folders import InstallFolders
 from neuron_tools.records.program import Frame
 
 NO_PARENT = ""
@@ -30,6 +31,7 @@ class StackRegistry:
         self._known: dict[tuple[Frame, ...], str] = {}
         self._stacks: dict[str, tuple[Frame, ...]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = self._empty_rows()
+        self.install_folders = InstallFolders()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class StackRegistry:
         return number
 
     def _location(self, frame: Frame) -> int:
-        file = self._name(self._files, "StackFrameFileName", frame.file)
+        file = self._files.get(frame.file) or self._new_file(frame.file)
         function = self._name(self._functions, "StackFrameFunctionName", frame.function)
         key = (file, function, frame.line)
         number = self._locations.get(key)
@@ -88,6 +90,12 @@ class StackRegistry:
                     "line_number": frame.line,
                 }
             )
+        return number
+
+    def _new_file(self, name: str) -> int:
+        number = self._files[name] = len(self._files) + 1
+        row = {"id": str(number), "name": name, "installed_in": self.install_folders.of(name)}
+        self._rows["StackFrameFileName"].append(row)
         return number
 
     def _name(self, known: dict[str, int], table: str, text: str) -> int:

@@ -41,23 +41,32 @@ class OwnCode:
 
     folders: tuple[str, ...] = ()
 
-    def condition(self, column: str) -> str:
-        """SQL that holds for the user's own files."""
+    def condition(self, column: str, installed_in: str) -> str:
+        """SQL that holds for the user's own files.
+
+        Args:
+            column: The file's path.
+            installed_in: The folder into which it was installed where its path does not tell, or NULL.
+        """
         inside = " OR ".join(_below(column, folder) for folder in self.folders)
         typed = f"regexp_matches({column}, {_literal(_TYPED)})"
+        installed = self._installed(column, installed_in)
         if inside:
-            return f"({typed} OR (({inside}) AND NOT {self._installed(column)}))"
+            return f"({typed} OR (({inside}) AND NOT {installed}))"
         ours = _below(column, _PACKAGE)
         named = f"({column} NOT LIKE '<%' OR {typed})"
-        return f"({named} AND NOT {self._installed(column)} AND NOT {ours})"
+        return f"({named} AND NOT {installed} AND NOT {ours})"
 
-    def _installed(self, column: str) -> str:
+    def _installed(self, column: str, installed_in: str) -> str:
         """A package's file; where an own folder is itself installed, what counts is the path below it."""
-        rest = column
+        rest, above = column, f"coalesce({installed_in}, '')"
         for folder in self.folders:
+            inside = _below(column, folder)
             below = f"substr({column}, {len(_folder(folder)) + 1})"
-            rest = f"(CASE WHEN {_below(column, folder)} THEN {below} ELSE {rest} END)"
-        return f"regexp_matches({rest}, {_literal(_INSTALLED)})"
+            rest = f"(CASE WHEN {inside} THEN {below} ELSE {rest} END)"
+            is_above = f"starts_with({_literal(_folder(folder))}, {installed_in} || '/')"
+            above = f"(CASE WHEN {inside} AND {is_above} THEN '' ELSE {above} END)"
+        return f"(regexp_matches({rest}, {_literal(_INSTALLED)}) OR {above} <> '')"
 
 
 def is_installed(file: str) -> bool:
@@ -92,7 +101,7 @@ def frontier_query(own: OwnCode) -> str:
 WITH RECURSIVE named AS (
     SELECT frame.id, coalesce(frame.parent_frame_id, '') AS parent, file.name AS file,
         location.line_number AS line, coalesce(function.name, '') AS function,
-        {own.condition("file.name")} AS own
+        {own.condition("file.name", "file.installed_in")} AS own
     FROM StackFrame frame
     JOIN StackFrameFileLocation location ON location.id = CAST(frame.file_location_id AS VARCHAR)
     JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)

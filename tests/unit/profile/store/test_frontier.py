@@ -9,8 +9,8 @@ TRAIN, MODEL = (
 )
 
 
-def lines(stacks, own=OwnCode()):
-    """The view's rows by stack, of frames given as id: (file, line, parent)."""
+def lines(stacks, own=OwnCode(), installed_in=None):
+    """The view's rows by stack, of frames given as id: (file, line, parent); folders by installed file."""
     database = duckdb.connect(":memory:")
     files = sorted({file for file, _, _ in stacks.values()})
     places = list(stacks)
@@ -18,13 +18,14 @@ def lines(stacks, own=OwnCode()):
         "CREATE TABLE StackFrame (id VARCHAR, file_location_id INTEGER, parent_frame_id VARCHAR)",
         "CREATE TABLE StackFrameFileLocation (id VARCHAR, file_name_id INTEGER, function_name_id INTEGER, "
         "line_number INTEGER)",
-        "CREATE TABLE StackFrameFileName (id VARCHAR, name VARCHAR)",
+        "CREATE TABLE StackFrameFileName (id VARCHAR, name VARCHAR, installed_in VARCHAR)",
         "CREATE TABLE StackFrameFunctionName (id VARCHAR, name VARCHAR)",
         "INSERT INTO StackFrameFunctionName VALUES ('1', 'f')",
     ):
         database.execute(statement)
     for number, file in enumerate(files):
-        database.execute("INSERT INTO StackFrameFileName VALUES (?, ?)", [str(number), file])
+        folder = (installed_in or {}).get(file)
+        database.execute("INSERT INTO StackFrameFileName VALUES (?, ?, ?)", [str(number), file, folder])
     for number, name in enumerate(places):
         file, line, parent = stacks[name]
         location = [str(number), files.index(file), 1, line]
@@ -102,6 +103,17 @@ def test_named_folders_and_what_was_typed_are_the_users_own_and_nothing_else():
     }
     found = lines(files, own)
     assert [found[stack][2] for stack in files] == [True, False, False, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("folders", "is_own"),
+    [((), False), (("/tmp/target/llama",), True), (("/tmp/target",), True), (("/tmp",), False)],
+)
+def test_what_was_installed_into_any_folder_is_the_users_own_only_where_it_is_named(folders, is_own):
+    model = "/tmp/target/llama/model.py"
+    stacks = {"1": ("/tmp/train.py", 7, ""), "2": (model, 90, "1")}
+    found = lines(stacks, OwnCode(folders), {model: "/tmp/target"})
+    assert (found["2"][:2] == (model, 90)) == is_own
 
 
 def test_the_environment_names_folders_as_path_does():
