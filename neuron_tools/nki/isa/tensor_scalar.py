@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.arrays import Array
+from neuron_tools.nki.isa.addresses import address_values, are_integers, makes_addresses
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import (
+    form_of,
     open_engines,
     refuse,
     require_arithmetic,
@@ -16,7 +18,7 @@ from neuron_tools.nki.isa.issue import (
     shaped,
 )
 from neuron_tools.nki.isa.prologue import instruction
-from neuron_tools.nki.isa.table import Call, Instruction, Operand
+from neuron_tools.nki.isa.table import Call, Derived, Instruction, Operand
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, fits_out, single, write
@@ -63,9 +65,23 @@ def _check_scalar(call: Call) -> None:
         )
     if not call.trace.older_dialect:
         _check_affine(call, engine)
-        if not find_operator(call.given["op0"]).bitwise:
+        if not find_operator(call.given["op0"]).bitwise and not _is_address(call):
             require_types("tensor_scalar", ("float32",), operand0=call.forms["operand0"],
                           operand1=call.forms["operand1"])  # fmt: skip
+
+
+def _is_address(call: Call) -> bool:
+    """Whether GpSimd computes 32-bit addresses."""
+    given, forms = call.given, call.forms
+    return given["integers"] and makes_addresses(
+        call.form("dst"), call.form("data"), (forms["operand0"], forms["operand1"]),
+        (given["op0"], given["op1"]), given["engine"],
+    )  # fmt: skip
+
+
+def _engine_of(call: Call) -> Engine:
+    """GpSimd for addresses; else what the kernel names, or Vector."""
+    return Engine.GPSIMD if _is_address(call) else call.given["engine"].chosen or Engine.VECTOR
 
 
 def _check_affine(call: Call, engine: Engine | None) -> None:
@@ -93,8 +109,9 @@ def _open_to(call: Call) -> tuple[Engine, ...]:
     (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
      Operand("operand0", optional=True, streamed=False, column="data"),
      Operand("operand1", optional=True, streamed=False, column="data")),
-    same_size=(("dst", "data"),), operator="op0", key=("op0", "op1", "engine"),
-    rule=_check_scalar, build=lambda call: call.kind(engines=_open_to(call)),
+    same_size=(("dst", "data"),), operator="op0", key=("op0", "op1", "engine", "integers"),
+    derived=(Derived("integers", ("operand0", "operand1", "reverse0", "reverse1"), are_integers),),
+    rule=_check_scalar, select=_engine_of, build=lambda call: call.kind(engines=_open_to(call)),
 ))  # fmt: skip
 def tensor_scalar(
     dst: NkiTensor,
@@ -110,11 +127,14 @@ def tensor_scalar(
 ) -> None:
     """dst = (data op0 operand0) op1 operand1, the operands broadcast along the free dimensions.
 
+    In fp32; addresses (int32 times integers, plus integers; whether uint32 less a start lies below a size)
+    exactly, on GpSimd.
+
     Args:
         dst: (P, ...) result tile.
         data: Tile of as many elements, SBUF or PSUM.
         op0: First operator.
-        operand0: A number or a tile (P, 1).
+        operand0: A number or a tile (P, 1), fp32; of the data's type for addresses.
         reverse0: Compute `operand0 op0 data`.
         op1: Second operator, or None.
         operand1: As `operand0`.
@@ -125,6 +145,11 @@ def tensor_scalar(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
+    if data.form.dtype.is_32bit_integer and are_integers(operand0, operand1, reverse0, reverse1):
+        tiles, operators = (form_of(operand0), form_of(operand1)), (op0, op1)
+        if makes_addresses(dst.form, data.form, tiles, operators, engine):
+            write(dst, address_values(exact(data), operators, (operand0, operand1)))
+            return
     _tensor_scalar_values(dst, data, (op0, operand0, reverse0), (op1, operand1, reverse1))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.nki import isa as nisa, language as nl
+from neuron_tools.nki.errors import NkiValidationError
 from tests.unit.nki.kernels import floats, integers, run, tile
 
 X, Y = floats(128, 64), floats(128, 64, seed=1)
@@ -126,6 +127,50 @@ def test_tensor_scalar_swaps_operands_when_told():
         return result
 
     np.testing.assert_allclose(run(body, X), 2.0 / (1.0 - X), rtol=1e-5)
+
+
+def test_tensor_scalar_scales_and_moves_indices_exactly():
+    index, scale = integers(128, 8, high=2**20), integers(128, 1, high=2**10)
+
+    def body(index, scale):
+        result = tile((128, 8), nl.int32)
+        nisa.tensor_scalar(result, index, nl.multiply, scale, op1=nl.add, operand1=3)
+        return result
+
+    np.testing.assert_array_equal(run(body, index, scale), index * scale + 3)
+
+
+def test_tensor_scalar_scales_an_index_by_a_whole_number_exactly():
+    index = np.full((128, 1), 2**24 + 1, np.int32)
+
+    def body(index):
+        result = tile((128, 1), nl.int32)
+        nisa.tensor_scalar(result, index, nl.multiply, 3)
+        return result
+
+    np.testing.assert_array_equal(run(body, index), index * 3)
+
+
+def test_tensor_scalar_tells_which_addresses_lie_in_a_range():
+    address = np.arange(2**31 - 64, 2**31 + 64, dtype=np.uint32).reshape(128, 1)
+    start, size = np.full((128, 1), 2**31 - 1, np.uint32), np.full((128, 1), 4, np.uint32)
+
+    def body(address, start, size):
+        result = tile((128, 1), nl.uint8)
+        nisa.tensor_scalar(result, address, nl.subtract, start, op1=nl.less, operand1=size)
+        return result
+
+    np.testing.assert_array_equal(run(body, address, start, size), address - start < size)
+
+
+def test_tensor_scalar_takes_integer_tiles_for_addresses_only():
+    def body(index, scale):
+        result = tile((128, 8), nl.int32)
+        nisa.tensor_scalar(result, index, nl.add, scale)
+        return result
+
+    with pytest.raises(NkiValidationError, match="takes operand0 as float32, got int32"):
+        run(body, integers(128, 8), integers(128, 1))
 
 
 def test_tensor_scalar_masks_bits():
