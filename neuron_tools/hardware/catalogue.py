@@ -40,7 +40,7 @@ def get(target: str, *, lnc: int | None = None) -> NeuronCore:
     """The NeuronCore of a target ("trn2") or of an instance type ("trn2.48xlarge").
 
     Args:
-        target: One of `targets()` or of `instances()`.
+        target: One of `targets()` or of `instances()`, or the compiler's name for early chips ("trn3pre").
         lnc: Physical cores per logical core (1 or 2); the target's default if None. It decides how much of
             the stack's HBM one core has.
 
@@ -48,7 +48,7 @@ def get(target: str, *, lnc: int | None = None) -> NeuronCore:
         UnknownTargetError: No such target or instance, or an LNC it does not have.
     """
     instance = instances().get(target)
-    key = instance.target if instance else target
+    key = instance.target if instance else _core_data()["aliases"].get(target, target)
     if key not in _core_data()["targets"]:
         raise UnknownTargetError(
             f"There is no target {target!r}; use one of {', '.join(targets())} or an instance type: "

@@ -23,6 +23,10 @@ def test_each_target_has_its_core_and_published_peak(target, name, chip, teraflo
     assert core.peak_tensor_flops / 1e12 == pytest.approx(teraflops, rel=0.03)
 
 
+def test_early_chips_are_their_generation():
+    assert hardware.get("trn3pre") == hardware.get("trn3")
+
+
 def test_sram_sizes_are_the_published_ones():
     sizes = {target: hardware.get(target).sbuf_bytes >> 20 for target in ("trn1", "trn2", "trn3")}
     assert sizes == {"trn1": 24, "trn2": 28, "trn3": 32}
