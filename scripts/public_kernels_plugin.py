@@ -35,6 +35,8 @@ _ROUNDED = pytest.StashKey[str]()
 """Its value for a case that passed only with the other one."""
 _OWN_ASSERTION = "[NCC_INKI016] Kernel validation exception"
 """How kernels of the library refuse arguments (its `kernel_assert`), on every device alike."""
+_MISTAKES = (LookupError, TypeError, AttributeError, NameError, ImportError)
+"""Errors of Python, which tell little without their file."""
 _MESSAGE_CHARACTERS = 1500
 _KEPT_SHARE = 0.4
 """Part of its memory that a process may keep from case to case."""
@@ -150,6 +152,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         message = "" if call.excinfo is None else f"{call.excinfo.type.__name__}: {call.excinfo.value}"
         if call.excinfo is not None and _lacks_resources(call.excinfo.value):
             message = f"{message.splitlines()[0]} {place_of(call.excinfo.value)}"
+        elif isinstance(call.excinfo and call.excinfo.value, _MISTAKES):
+            message += f" (in {call.excinfo.traceback[-1].path.name})"
         _write({"case": item.nodeid, "outcome": _outcome(report, message),
                 "seconds": item.stash.get(_TOOK, 0.0), "message": message[:_MESSAGE_CHARACTERS],
                 "precise": item.stash.get(_ROUNDED, os.environ.get(PRECISE, "1")),

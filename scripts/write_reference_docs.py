@@ -135,11 +135,19 @@ def _operand(operand: Operand) -> str:
     return f"[{text}]" if operand.optional else text
 
 
+def public_kernels_text() -> str:
+    """Counts of the cases of public repositories."""
+    import public_record  # beside this script
+
+    return public_record.table(public_record.read())
+
+
 GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("commands.md", commands_text),
     "tables": ("profile-format.md", tables_text),
     "api": ("python-api.md", api_text),
     "instructions": ("nki.md", instructions_text),
+    "public kernels": ("public-kernels.md", public_kernels_text),
 }
 
 

@@ -1,0 +1,37 @@
+"""The record of how cases of public suites ended, kept from run to run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+
+import public_record
+
+RUN = "nki-library 2.29 trn2"
+FIRST = {
+    "a.py::test[4]": {"outcome": "failed", "message": "KeyError: 'mask' in /home/tests/a.py:12"},
+    "a.py::test[8]": {"outcome": "passed", "message": ""},
+}
+
+
+def test_a_case_counts_once_as_it_ended_last() -> None:
+    record = public_record.add({}, RUN, 10, FIRST)
+    again = public_record.add(record, RUN, 10, {"a.py::test[4]": {"outcome": "passed", "message": ""}})
+    assert f"| {RUN} | 10 | 2 | 1 | 1 | 0 | 0 | 0 |" in public_record.table(record)
+    assert f"| {RUN} | 10 | 2 | 2 | 0 | 0 | 0 | 0 |" in public_record.table(again)
+    assert "KeyError" not in public_record.table(again)
+
+
+def test_failures_of_one_reason_count_together() -> None:
+    rows = {f"{name} again": row for name, row in FIRST.items()}
+    record = public_record.add(public_record.add({}, RUN, 10, FIRST), RUN, 10, rows)
+    assert f"| 2 | failed | {RUN} | KeyError: 'mask' in a.py |" in public_record.table(record)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = public_record.add({}, RUN, 10, FIRST)
+    public_record.write(record, tmp_path / "record.json")
+    assert public_record.read(tmp_path / "record.json") == record
+    assert public_record.read(tmp_path / "none.json") == {}
