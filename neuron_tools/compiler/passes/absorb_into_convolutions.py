@@ -44,13 +44,13 @@ class _Absorber(OrderedPass):
         return operation
 
     def _with_kernel_as_it_lies(self, operation: Operation) -> Operation:
-        """The convolution of the kernel before its taps were reversed."""
+        """The convolution of the kernel before its taps were reversed, in front of movements or not."""
         numbers = operation.attributes.get("dimension_numbers")
-        reverse = self._made_by.get(operation.operands[1])
-        if not isinstance(numbers, Mapping) or reverse is None or reverse.opcode != "reverse":
+        if not isinstance(numbers, Mapping):
             return operation
-        names = [numbers["kernel"][axis] for axis in reverse.attributes.get("dimensions", ())]
-        if not all(name.isdigit() for name in names):
+        found = self._reversed_before(operation.operands[1])
+        names = [] if found is None else [numbers["kernel"][axis] for axis in found[1]]
+        if found is None or not all(name.isdigit() for name in names):
             return operation
         reversal = list(operation.attributes.get("window_reversal", ())) or [False] * (
             len(numbers["kernel"]) - 2
@@ -59,8 +59,42 @@ class _Absorber(OrderedPass):
             reversal[int(name)] = not reversal[int(name)]
         return replace(
             operation,
-            operands=(operation.operands[0], reverse.operands[0], *operation.operands[2:]),
+            operands=(operation.operands[0], self._unreversed(operation.operands[1]), *operation.operands[2:]),
             attributes={**operation.attributes, "window_reversal": tuple(reversal)},
+        )
+
+    def _reversed_before(self, value: int) -> tuple[Operation, tuple[int, ...]] | None:
+        """The `reverse` that a value was, before transposes and reshapes that keep its axes, and these axes."""
+        made = self._made_by.get(value)
+        if made is None:
+            return None
+        if made.opcode == "reverse":
+            return made, tuple(made.attributes.get("dimensions", ()))
+        found = self._reversed_before(made.operands[0]) if made.opcode in ("transpose", "reshape") else None
+        places = {} if found is None else self._places(made)
+        if found is None or not all(axis in places for axis in found[1]):
+            return None
+        return found[0], tuple(places[axis] for axis in found[1])
+
+    def _places(self, movement: Operation) -> dict[int, int]:
+        """Where the axes of the operand of a transpose or a reshape are afterwards, of those that still are."""
+        if movement.opcode == "transpose":
+            return {axis: place for place, axis in enumerate(movement.attributes["permutation"])}
+        before, after = (
+            self._rewriter.type_of(value).shape for value in (movement.operands[0], movement.results[0])
+        )
+        starts = {(math.prod(after[:place]), extent): place for place, extent in enumerate(after)}
+        found = ((axis, (math.prod(before[:axis]), extent)) for axis, extent in enumerate(before))
+        return {axis: starts[key] for axis, key in found if key in starts}
+
+    def _unreversed(self, value: int) -> int:
+        """Emit the movements between a value and its `reverse` anew, without it."""
+        made = self._made_by[value]
+        if made.opcode == "reverse":
+            return made.operands[0]
+        operand = self._unreversed(made.operands[0])
+        return self._rewriter.add(
+            made.opcode, (operand,), self._rewriter.type_of(value), made, **made.attributes
         )
 
     def _with_image_as_it_lies(self, operation: Operation) -> Operation:

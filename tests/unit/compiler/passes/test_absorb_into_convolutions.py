@@ -47,6 +47,31 @@ def test_reversed_taps_are_read_in_the_other_order():
     assert operations[0].attributes["window_reversal"] == (True, True)
 
 
+def test_taps_are_read_in_the_other_order_through_movements_that_keep_them():
+    taken_apart, turned, result = tensor((2, 2, 8, 3, 3)), tensor((2, 8, 2, 3, 3)), tensor((2, 4, 10, 10))
+    operations = absorbed(
+        f"%v = stablehlo.reverse %k, dims = [2, 3] : {KERNEL}",
+        f"%s = stablehlo.reshape %v : ({KERNEL}) -> {taken_apart}",
+        f"%t = stablehlo.transpose %s, dims = [1, 2, 0, 3, 4] : ({taken_apart}) -> {turned}",
+        f"%w = stablehlo.reshape %t : ({turned}) -> {tensor((4, 8, 3, 3))}",
+        convolved("a", "w", (IMAGE, KERNEL, result)),
+        result=result,
+    )  # fmt: skip
+    assert [operation.opcode for operation in operations] == ["reshape", "transpose", "reshape", "convolution"]
+    assert operations[-1].attributes["window_reversal"] == (True, True)
+
+
+def test_reversed_taps_that_were_merged_stay_reversed():
+    result, one_row = tensor((2, 4, 10, 8)), tensor((4, 8, 1, 9))
+    kept = absorbed(
+        f"%v = stablehlo.reverse %k, dims = [3] : {KERNEL}",
+        f"%s = stablehlo.reshape %v : ({KERNEL}) -> {one_row}",
+        convolved("a", "s", (IMAGE, one_row, result)).replace("pad = [[1, 1], [1, 1]]", "pad = [[0, 0], [3, 3]]"),
+        result=result,
+    )
+    assert [operation.opcode for operation in kept] == ["reverse", "reshape", "convolution"]
+
+
 def test_reversed_channels_stay_reversed():
     result = tensor((2, 4, 10, 10))
     operations = absorbed(
