@@ -10,7 +10,7 @@ those results alone under which it meets a pixel.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,9 +31,11 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.codegen.window_forms import (
     Form,
     Numbers,
+    by_columns,
     by_rows,
     forms_of,
     joined_groups,
+    kernel_gradient_forms,
     over_groups,
     plane_by_plane,
     quickest_form,
@@ -65,17 +67,24 @@ def generate_convolution(context: Context, group: Group) -> None:
     if joined is not None:
         window = over_groups(window, joined)
     keeps_columns = joined is not None and not joined.along_depth
-    form = Form("pixels") if keeps_columns else _form(context, kernel, right, numbers, window)
+    forms = forms_of(context.core, window, right.dtype.byte_count)
+    if keeps_columns:
+        forms = kernel_gradient_forms(window)
+    form = _form(context, kernel, right, numbers, window, forms)
     if form.name == "rows":
         if window.stride == 1:
             right = replace(right, run=min(right.run, form.held_rows(window) * window.input_row))
         window = by_rows(window, form)
     sizes = Sizes(window.groups, window.outputs, window.inputs * window.taps, window.column_elements)
     left = _kernel(context, kernel, numbers, form, turns=joined is None or keeps_columns)
-    if form.name == "pixels":
+    if form.name in ("pixels", "columns"):
         right = turned_image(context, right, numbers, window, joined.count if joined else 1, hlo)
         sizes = joined_sizes(sizes, joined) if joined else sizes
-        Matmul(context, group, left, right, sizes, hlo, joined).generate()
+        if form.name == "pixels":
+            Matmul(context, group, left, right, sizes, hlo, joined).generate()
+            return
+        window = by_columns(replace(window, images=sizes.columns // window.output_pixels))
+        Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
         return
     right = plane_by_plane(context, right, numbers, window, hlo)
     if joined is None:
@@ -83,12 +92,14 @@ def generate_convolution(context: Context, group: Group) -> None:
     Convolution(context, group, left, right, sizes, hlo, window, joined).generate()
 
 
-def _form(context: Context, kernel: int, image: Operand, numbers: Numbers, window: Window) -> Form:
+def _form(
+    context: Context, kernel: int, image: Operand, numbers: Numbers, window: Window, forms: Iterable[Form]
+) -> Form:
     """How the partitions are filled where channels alone do not: see `window_forms`; else without a name."""
     if not window.packs_taps:
         return Form("")
     item, runs = image.dtype.byte_count, {}
-    for form in forms_of(context.core, window, item):
+    for form in forms:
         operand = _kernel(context, kernel, numbers, form)
         runs[form] = (operand if form.name == "pixels" else _as_read(context, operand, window)).run
     return quickest_form(context.core, window, item, runs)
@@ -109,7 +120,7 @@ def _kernel(context: Context, value: int, numbers: Numbers, form: Form, *, turns
     """
     dims = dict(zip(numbers["kernel"], context.plan.views.layout(value).dims))
     *outer, row = sorted((name for name in dims if name.isdigit()), key=int) or ("",)
-    apart = {"": (), "rows": outer}.get(form.name, (*outer, row))
+    apart = {"": (), "rows": outer, "columns": (*outer[1:], row)}.get(form.name, (*outer, row))
     contracted = [factor for name in ("i", *apart) for factor in dims.get(name, ())]
     taps = [factor for name in (*outer, row) if name not in apart for factor in dims.get(name, ())]
     if form.rows > 1:

@@ -1,12 +1,14 @@
 """How convolutions of few channels, or of windows as large as the image, fill the partitions.
 
-One pixel's channels would leave most partitions empty, or make a tap of each pixel. Three ways fill them:
+One pixel's channels would leave most partitions empty, or make a tap of each pixel. Four ways fill them:
 
 - taps: every tap of every channel has a partition, which loads the pixels that the tap meets;
 - rows: every row of the window has one, or several rows together have, which holds whole rows of the image;
   the taps of a row are read from there one after the other, so nothing is loaded for each of them;
 - pixels: for gradients of kernels, whose contraction runs over pixels: the image is turned once so that the
-  channels of a pixel, and with them those of the taps beside it, lie together.
+  channels of a pixel, and with them those of the taps beside it, lie together;
+- columns: likewise, but a partition holds a column of the image for all rows of the window, which read it
+  from there one after the other.
 """
 
 from __future__ import annotations
@@ -56,7 +58,13 @@ def forms_of(core: NeuronCore, window: Window, item: int) -> tuple[Form, ...]:
     together = (Form("rows", count) for count in range(2, window.tap_rows) if window.tap_rows % count == 0)
     has_rows = window.stride == 1 and window.input_row < window.input_pixels
     fitting = [form for form in together if has_rows and form.held_rows(window) <= room]
-    return Form("taps"), Form("rows"), *fitting, Form("pixels")
+    return Form("taps"), Form("rows"), *fitting, *kernel_gradient_forms(window)
+
+
+def kernel_gradient_forms(window: Window) -> tuple[Form, ...]:
+    """The forms in which pixels are on partitions; columns only of images that have several rows."""
+    has_columns = window.makes_kernel_gradient and window.taps > window.tap_rows > 1
+    return (Form("pixels"), Form("columns")) if has_columns else (Form("pixels"),)
 
 
 @frozen
@@ -109,12 +117,21 @@ def _image_moved(form: Form, window: Window) -> tuple[tuple[int, int], ...]:
         held = form.held_rows(window) * window.input_row
         partitions = window.inputs * window.tap_rows // form.rows
         return ((partitions * window.images * held, held if window.stride == 1 else window.input_row),)
+    if covers_image(window):
+        return ((depth * columns, window.input_pixels),)
     turned = window.inputs * window.images * window.input_pixels
-    return (depth * columns, pixels_together(window)), (turned, window.input_pixels), (turned, window.images)
+    loaded = depth * columns
+    if form.name == "columns":
+        columned = by_columns(window)
+        loaded = columned.inputs * columned.images * columned.input_pixels
+    return (loaded, pixels_together(window)), (turned, window.input_pixels), (turned, window.images)
 
 
 def _passes(form: Form, window: Window, core: NeuronCore) -> int:
     """Passes of all columns through the array."""
+    if form.name == "columns":
+        columned = by_columns(window)
+        return columned.taps * -(-columned.inputs // core.tensor_rows)
     if form.name != "rows":
         return -(-window.inputs * window.taps // core.tensor_rows)
     partitions = window.inputs * window.tap_rows // form.rows
@@ -130,6 +147,22 @@ def by_rows(window: Window, form: Form) -> Window:
         input_pixels=form.held_rows(window) * window.input_row, stride=1, packs_taps=False,
         dilations=window.dilations[-1:],
     )  # fmt: skip
+
+
+def by_columns(window: Window) -> Window:
+    """The window with what its rows have beside the channels, and the places beside one another as images."""
+    return replace(
+        window, inputs=window.inputs * window.taps // window.tap_rows, taps=window.tap_rows,
+        tap_rows=(window.tap_rows - 1) * window.tap_spacing + 1,
+        images=window.column_elements // window.output_rows,
+        input_pixels=window.input_rows, output_pixels=window.output_rows, input_row=1, output_row=1,
+        packs_taps=False,
+    )  # fmt: skip
+
+
+def covers_image(window: Window) -> bool:
+    """Whether all pixels of an image meet the window in its one place: nothing needs to be shifted."""
+    return window.output_pixels == 1 and window.taps == window.input_pixels
 
 
 def joined_groups(core: NeuronCore, window: Window) -> Joined | None:
@@ -182,6 +215,8 @@ def turned_image(
         groups: Feature groups that run together.
         hlo: The row that turning it belongs to.
     """
+    if covers_image(window) and groups == 1 and image.root >= 0 and image.run > 1:
+        return replace(image, turned=True)
     pixels = replace(image, turned=False, run=pixels_together(window, groups), is_vector=False)
     factors = context.plan.views.layout(image.value).dims[numbers["input"].index("b")]
     if image.root < 0 or (factors and factors[-1][1] == 1):

@@ -25,7 +25,8 @@ class Window:
         images, groups: Batch size; feature groups (each a product of its own).
         inputs, outputs: Channels per group.
         taps: Kernel positions; `tap_rows` of them along the outermost spatial axis.
-        input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
+        input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis,
+            `input_rows` and `output_rows` along the outermost one.
         stride: Of the outermost spatial axis.
         channels_last: The image's channels lie together in memory.
         packs_taps: Taps share the partitions with channels.
@@ -43,6 +44,8 @@ class Window:
     output_pixels: int
     input_row: int
     output_row: int
+    input_rows: int
+    output_rows: int
     stride: int
     channels_last: bool
     packs_taps: bool = False
@@ -92,7 +95,8 @@ def describe_window(
         outputs=max(1, output[numbers["output"].index("f")] // groups),
         taps=taps, tap_rows=kernel_extents[0],
         input_pixels=math.prod(image_extents), output_pixels=math.prod(output_extents),
-        input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
+        input_row=image_extents[-1], output_row=output_extents[-1],
+        input_rows=image_extents[0], output_rows=output_extents[0], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
         dilations=tuple(map(int, attributes.get("lhs_dilation", ()))),
         tap_spacing=int((tuple(attributes.get("rhs_dilation", ())) or (1,))[0]),

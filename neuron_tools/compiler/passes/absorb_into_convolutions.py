@@ -59,12 +59,16 @@ class _Absorber(OrderedPass):
             reversal[int(name)] = not reversal[int(name)]
         return replace(
             operation,
-            operands=(operation.operands[0], self._unreversed(operation.operands[1]), *operation.operands[2:]),
+            operands=(
+                operation.operands[0],
+                self._unreversed(operation.operands[1]),
+                *operation.operands[2:],
+            ),
             attributes={**operation.attributes, "window_reversal": tuple(reversal)},
         )
 
     def _reversed_before(self, value: int) -> tuple[Operation, tuple[int, ...]] | None:
-        """The `reverse` that a value was, before transposes and reshapes that keep its axes, and these axes."""
+        """The `reverse` in front of transposes and reshapes that keep its axes, and where these are now."""
         made = self._made_by.get(value)
         if made is None:
             return None
@@ -77,7 +81,7 @@ class _Absorber(OrderedPass):
         return found[0], tuple(places[axis] for axis in found[1])
 
     def _places(self, movement: Operation) -> dict[int, int]:
-        """Where the axes of the operand of a transpose or a reshape are afterwards, of those that still are."""
+        """Where a transpose or a reshape puts those axes of its operand that it keeps."""
         if movement.opcode == "transpose":
             return {axis: place for place, axis in enumerate(movement.attributes["permutation"])}
         before, after = (

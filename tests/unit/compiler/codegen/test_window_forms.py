@@ -8,6 +8,7 @@ import torch
 
 from neuron_tools.compiler.codegen.window_forms import (
     Form,
+    by_columns,
     by_rows,
     forms_of,
     joined_groups,
@@ -29,7 +30,9 @@ def window(**sizes: int) -> Window:
         "images": 64, "groups": 1, "inputs": 16, "outputs": 64, "taps": 1024, "tap_rows": 32,
         "input_pixels": 1024, "output_pixels": 9, "input_row": 32, "output_row": 3, "stride": 1,
     }  # fmt: skip
-    return Window(**{**base, **sizes}, channels_last=False, packs_taps=True)
+    chosen = {**base, **sizes}
+    rows = {f"{side}_rows": chosen[f"{side}_pixels"] // chosen[f"{side}_row"] for side in ("input", "output")}
+    return Window(**chosen, **rows, channels_last=False, packs_taps=True)
 
 
 def gradient(channels: int, outputs: int, side: int, groups: int = 1) -> Program:
@@ -150,6 +153,36 @@ def test_rows_together_hold_the_image_rows_that_they_meet(spacing):
     assert after.inputs * after.taps == before.inputs * before.taps
     assert (after.inputs, after.taps) == (16 * 8, 32 * 4)
     assert after.input_pixels == (3 + 3 * spacing) * 32
+
+
+def test_columns_keep_the_contraction_and_the_results():
+    before = window()
+    after = by_columns(before)
+    assert after.inputs * after.taps == before.inputs * before.taps
+    assert after.column_elements == before.column_elements
+    assert (after.inputs, after.taps, after.images, after.output_pixels) == (16 * 32, 32, 64 * 3, 3)
+
+
+def kernel_gradient(sizes: tuple[tuple[int, ...], ...], padding: int, groups: int = 1) -> Program:
+    """A kernel's gradient in bf16, from the sizes of the result's gradient, the image and the kernel."""
+    tensors = [torch.empty(size, dtype=torch.bfloat16, device="meta") for size in sizes]
+    window = [1, 1], [padding, padding], [1, 1], False, [0, 0], groups
+    target = torch.ops.aten.convolution_backward.default
+    return compile_module(lowered(target, *tensors, [sizes[2][0]], *window, [False, True, False]), CORE)
+
+
+def test_gradients_of_kernels_hold_columns_of_the_image_for_all_rows_of_the_window():
+    """Each image is loaded once a column of the kernel, not once a tap."""
+    images = (8, 96, 56, 56)
+    program = kernel_gradient((images, images, (96, 1, 7, 7)), 3, groups=96)
+    assert tile_races(program) == 0
+    assert program.dmas["bytes"].sum() < (7 + 4) * 2 * np.prod(images)
+
+
+def test_gradients_of_kernels_of_one_tap_turn_nothing_beforehand():
+    program = kernel_gradient(((16, 64, 56, 56), (16, 256, 56, 56), (64, 256, 1, 1)), 0)
+    assert tile_races(program) == 0
+    assert all(item.kind is not TensorKind.INTERMEDIATE for item in program.tensors)
 
 
 def test_rows_together_fit_beside_other_tiles():

@@ -57,7 +57,12 @@ def test_taps_are_read_in_the_other_order_through_movements_that_keep_them():
         convolved("a", "w", (IMAGE, KERNEL, result)),
         result=result,
     )  # fmt: skip
-    assert [operation.opcode for operation in operations] == ["reshape", "transpose", "reshape", "convolution"]
+    assert [operation.opcode for operation in operations] == [
+        "reshape",
+        "transpose",
+        "reshape",
+        "convolution",
+    ]
     assert operations[-1].attributes["window_reversal"] == (True, True)
 
 
@@ -66,7 +71,9 @@ def test_reversed_taps_that_were_merged_stay_reversed():
     kept = absorbed(
         f"%v = stablehlo.reverse %k, dims = [3] : {KERNEL}",
         f"%s = stablehlo.reshape %v : ({KERNEL}) -> {one_row}",
-        convolved("a", "s", (IMAGE, one_row, result)).replace("pad = [[1, 1], [1, 1]]", "pad = [[0, 0], [3, 3]]"),
+        convolved("a", "s", (IMAGE, one_row, result)).replace(
+            "pad = [[1, 1], [1, 1]]", "pad = [[0, 0], [3, 3]]"
+        ),
         result=result,
     )
     assert [operation.opcode for operation in kept] == ["reverse", "reshape", "convolution"]
