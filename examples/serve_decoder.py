@@ -94,6 +94,7 @@ class Request:
     place: int = -1
     answer: list[int] = field(default_factory=list)
     span: record_function | None = None
+    queued: record_function | None = None
 
 
 class Server:
@@ -111,6 +112,8 @@ class Server:
         """A request arrives."""
         request.span = record_function(f"request {request.number}")
         request.span.__enter__()
+        request.queued = record_function(f"queue {request.number}")
+        request.queued.__enter__()
         self.waiting.append(request)
 
     @torch.no_grad()
@@ -123,6 +126,8 @@ class Server:
 
     def _prefill(self, request: Request) -> None:
         request.place = self.free.pop()
+        if request.queued is not None:
+            request.queued.__exit__(None, None, None)
         with record_function("prefill"):
             token = self._run([request.prompt], [request.place], [list(range(len(request.prompt)))])
             self._give(request, token[0])

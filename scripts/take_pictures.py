@@ -40,7 +40,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         name: (f"/{name}", PARAMETERS.get(name, {}))
         for name in (
             "workspace", "overview", "timeline", "hierarchy", "regions", "source", "operators", "roofline",
-            "memory", "tensors", "communication", "advice", "diff", "query", "export",
+            "requests", "memory", "tensors", "communication", "advice", "diff", "query", "export",
         )
     },
 }  # fmt: skip

@@ -115,6 +115,11 @@ class Site:
         return View(self.library, self.analyses, address, theme, self.tasks, self.store, self.sharing)
 
 
+def always(view: View) -> bool:
+    """Most pages have something to show of any profile."""
+    return True
+
+
 def _no_callbacks(app: Dash, site: Site) -> None:
     """Most pages are drawn from the address alone."""
 
@@ -130,6 +135,7 @@ class Page:
         register: Adds the page's callbacks, once per application.
         group: Heading in the navigation under which it stands.
         needs_profile: Whether it shows one profile; else it is drawn without.
+        has_content: Whether it has something to show of a view's profile: else the navigation lacks it.
         fills_window: Whether it takes the whole window beside the navigation, without margins.
         heading: What stands in the place of its title.
         follows_address: Whether the browser lets it follow the address by itself, once it is drawn.
@@ -144,6 +150,7 @@ class Page:
     register: Callable[[Dash, Site], None] = _no_callbacks
     group: str = ""
     needs_profile: bool = True
+    has_content: Callable[[View], bool] = always
     fills_window: bool = False
     follows_range: bool = True
     follows_address: bool = False

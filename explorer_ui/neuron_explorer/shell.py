@@ -64,15 +64,24 @@ def with_default_profile(view: View, page: Page | None) -> View:
 
 
 def navigation(view: View, current: Page | None) -> Any:
-    """Links to all pages, the current one marked; those that need a profile only where one is chosen."""
+    """Links to all pages, the current one marked; of those of a profile, the ones that it fills."""
     groups: dict[str, list[Any]] = {}
     for page in pages():
-        if page.needs_profile and not view.address.profile:
+        if page is not current and not _is_offered(page, view):
             continue
         marks = {"aria-current": "page"} if page is current else {}
         link = html.A(page.title, href=view.address.to(page.path), className="nav-link", **marks)
         groups.setdefault(page.group, []).append(html.Li(link))
     return [html.Div([html.P(name, className="nav-group"), html.Ul(links)]) for name, links in groups.items()]
+
+
+def _is_offered(page: Page, view: View) -> bool:
+    if not page.needs_profile:
+        return True
+    try:
+        return bool(view.address.profile) and page.has_content(view)
+    except NeuronToolsError:  # the page says why the profile cannot be read
+        return False
 
 
 def heading(view: View, page: Page | None) -> Any:

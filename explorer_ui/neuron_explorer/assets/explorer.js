@@ -268,6 +268,19 @@
       if (wanted) navigate(wanted.href);
       return window.dash_clientside.no_update;
     },
+    /** Open the time of a bar that was clicked, where the figure's `meta` says what its axis counts and leads to. */
+    open_part(clicked, figure) {
+      const { curveNumber, pointNumber } = clicked?.points[0] ?? {};
+      if (curveNumber !== undefined) {
+        const { base, x } = figure.data[curveNumber];
+        const { ns, href } = figure.layout.meta;
+        const url = new URL(href, window.location.origin);
+        url.searchParams.set("start_ns", Math.floor(base[pointNumber] * ns + 0.5));
+        url.searchParams.set("end_ns", Math.ceil((base[pointNumber] + x[pointNumber]) * ns - 0.5));
+        navigate(url.pathname + url.search);
+      }
+      return window.dash_clientside.no_update;
+    },
     async open_workspace(data) {
       if (data) {
         await load(data.script);

@@ -21,6 +21,7 @@ PAGES = Door(
         ("operators", "neuron_explorer.pages.operators:PAGE"),
         ("roofline", "neuron_explorer.pages.roofline:PAGE"),
         ("host", "neuron_explorer.pages.host:PAGE"),
+        ("requests", "neuron_explorer.pages.requests:PAGE"),
         ("memory", "neuron_explorer.pages.memory:PAGE"),
         ("tensors", "neuron_explorer.pages.tensors:PAGE"),
         ("communication", "neuron_explorer.pages.communication:PAGE"),

@@ -17,6 +17,7 @@ from neuron_explorer.page import Page, View
 from neuron_explorer.parts.card import card
 from neuron_explorer.parts.chart import chart_card
 from neuron_explorer.parts.findings import finding_list, gain_of
+from neuron_explorer.parts.key_numbers import key_numbers
 from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import section
@@ -138,7 +139,7 @@ def _figures(view: View, overview: Overview) -> Any:
             ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
             ("Matrix work", _known(metrics.get("model_flops"), "FLOP"), "of the model"),
         ]
-    return html.Dl([_figure(*number) for number in numbers], className="figures")
+    return key_numbers(numbers)
 
 
 def _expected(overview: Overview) -> list[tuple[str, str, str]]:
@@ -175,7 +176,7 @@ def _trace_figures(trace: TraceOverview) -> Any:
             ("Idle", duration(trace.idle_ns), "neither computing, communicating nor copying"),
             *numbers,
         ]
-    return html.Dl([_figure(*number) for number in numbers], className="figures")
+    return key_numbers(numbers)
 
 
 def _device_names(trace: TraceOverview) -> str:
@@ -214,10 +215,6 @@ def _mfu(overview: Overview) -> float:
 
 def _traffic(overview: Overview) -> float:
     return sum(float(overview.metrics.get(f"hbm_{way}_bytes") or 0) for way in ("read", "write"))
-
-
-def _figure(name: str, value: str, note: str) -> Any:
-    return html.Div([html.Dt(name), html.Dd([value, html.Div(note, className="note")])], className="figure")
 
 
 @section("overview/engine-time", results.IDLE)

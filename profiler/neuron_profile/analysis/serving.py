@@ -1,39 +1,14 @@
-"""Requests of a serving loop: how long each waited, until the first token, and from token to token.
-
-A request is a range `request ID` (`torch.profiler.record_function`), open from its arrival to its end. Its
-tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
-A range `queue ID` ends when it is first worked on.
-"""
+"""Requests of a serving loop: how long each waited, until the first token, and from token to token."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
+from neuron_profile.analysis.request_times import RequestTimes, find_request_times
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
-
-_REQUESTS = """
-SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, '^request (\\S+)$', 1) AS id,
-    thread_idx AS thread, start_ts AS start_ns, end_ts AS end_ns
-FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^request \\S+$') ORDER BY start_ts
-"""
-_ENDS = """
-SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, ?, 1) AS id, end_ts AS end_ns
-FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, ?) ORDER BY end_ts
-"""
-_CALLS = """
-WITH calls AS (
-    SELECT start_ts, end_ts, max(end_ts) OVER (
-        ORDER BY start_ts, end_ts DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
-    FROM HostSpan
-    WHERE kind = 'module' AND coalesce(process_idx, 0) = ? AND thread_idx = ? AND start_ts >= ?
-        AND end_ts <= ?
-)
-SELECT end_ts AS end_ns FROM calls WHERE reached IS NULL OR reached <= start_ts ORDER BY end_ts
-"""
 
 
 @frozen
@@ -61,6 +36,23 @@ class Request:
     decode_ns: int
     per_token_ns: float | None
     tokens_per_s: float
+
+    @classmethod
+    def of(cls, times: RequestTimes) -> Request:
+        """The measures of a request."""
+        arrived, started, ends = times.arrived_ns, times.started_ns, times.token_ns
+        first, last = ends[0], ends[-1]
+        return cls(
+            request=times.request,
+            arrived_ns=arrived,
+            tokens=len(ends),
+            queue_ns=None if started is None else started - arrived,
+            prefill_ns=None if started is None else first - started,
+            first_token_ns=first - arrived,
+            decode_ns=last - first,
+            per_token_ns=(last - first) / (len(ends) - 1) if len(ends) > 1 else None,
+            tokens_per_s=_rate(len(ends), last - arrived),
+        )
 
 
 @frozen
@@ -113,53 +105,5 @@ def measure_serving(profile: Profile) -> Serving | None:
     Returns:
         None where no request has a token.
     """
-    whole = profile.whole
-    ranges = whole.kept("requests", lambda: whole.query(_REQUESTS).to_pylist())
-    if ranges and whole is not profile:
-        ranges = profile.query(_REQUESTS).to_pylist()
-    if not ranges:
-        return None
-    tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
-    requests: list[Request] = []
-    for row in ranges:
-        ends = _of(row, tokens) or _calls(profile, row)
-        if ends:
-            requests.append(_request(row, ends, _of(row, waits)))
-    return Serving(tuple(requests)) if requests else None
-
-
-def _ends(profile: Profile, kind: str) -> dict[tuple[int, str], list[int]]:
-    """When the ranges `kind ID` end, in ns, by process and ID, in order."""
-    ends: dict[tuple[int, str], list[int]] = {}
-    for row in profile.query(_ENDS, [f"^{kind} (\\S+)$"] * 2).to_pylist():
-        ends.setdefault((row["process"], row["id"]), []).append(row["end_ns"])
-    return ends
-
-
-def _of(row: dict[str, Any], ends: dict[tuple[int, str], list[int]]) -> list[int]:
-    """Those of a request: an ID may come again after the request that had it has ended."""
-    own = ends.get((row["process"], row["id"]), [])
-    return [end for end in own if row["start_ns"] <= end <= row["end_ns"]]
-
-
-def _request(row: dict[str, Any], ends: list[int], waits: list[int]) -> Request:
-    arrived, first, last = row["start_ns"], ends[0], ends[-1]
-    started = waits[0] if waits else None
-    return Request(
-        request=row["id"],
-        arrived_ns=arrived,
-        tokens=len(ends),
-        queue_ns=None if started is None else started - arrived,
-        prefill_ns=None if started is None else first - started,
-        first_token_ns=first - arrived,
-        decode_ns=last - first,
-        per_token_ns=(last - first) / (len(ends) - 1) if len(ends) > 1 else None,
-        tokens_per_s=_rate(len(ends), last - arrived),
-    )
-
-
-def _calls(profile: Profile, request: dict[str, Any]) -> list[int]:
-    """Ends of the outermost module calls inside a request."""
-    bounds = [request[name] for name in ("process", "thread", "start_ns", "end_ns")]
-    ends: list[int] = profile.query(_CALLS, bounds).to_pydict()["end_ns"]
-    return ends
+    times = find_request_times(profile)
+    return Serving(tuple(Request.of(request) for request in times)) if times else None

@@ -4,18 +4,7 @@ import pytest
 
 import neuron_tools
 from neuron_profile.analysis.serving import Request, measure_serving
-
-
-def host_spans(*rows):
-    """(name, kind, start, end) each."""
-    names, kinds, starts, ends = zip(*rows)
-    return {
-        "HostSpan": {
-            "name": list(names), "kind": list(kinds), "start_ts": list(starts), "end_ts": list(ends),
-            "duration_ns": [end - start for start, end in zip(starts, ends)],
-            "process_idx": [0] * len(rows), "thread_idx": [0] * len(rows),
-        }
-    }  # fmt: skip
+from tests.unit.neuron_profile.serving_tables import host_spans
 
 
 def measured(make_profile, *rows):

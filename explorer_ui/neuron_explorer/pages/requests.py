@@ -1,0 +1,235 @@
+"""Requests of a serving loop: a lane for each, latencies, throughput, how many run and wait."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, html
+
+from neuron_explorer.address import SCOPE
+from neuron_explorer.analyses import analysis
+from neuron_explorer.figures.requests import (
+    MOST_PARTS,
+    QUANTILES,
+    lanes_figure,
+    latency_figure,
+    load_figure,
+    throughput_figure,
+)
+from neuron_explorer.page import Page, Site, View
+from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.key_numbers import key_numbers
+from neuron_explorer.parts.quantities import Cell, count_cell, time_cell
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.parts.table import table_card
+from neuron_explorer.parts.tabs import tabs
+from neuron_explorer.sections import section
+from neuron_profile.analysis.request_times import RequestTimes, has_requests
+from neuron_profile.analysis.serving import Request, Serving
+from neuron_profile.analysis.serving_steps import ServingLoop, ServingStep, find_serving_loop
+from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.reports.places import place
+from neuron_profile.reports.quantities import count, duration
+from neuron_tools.profile.reader import Profile
+
+SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
+LANES, ROWS, LINE_WIDTH = "requests-lanes", 300, 32
+ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
+    "arrival": ("By arrival", lambda request: request.arrived_ns),
+    "first": ("Slowest first token", lambda request: -request.first_token_ns),
+    "token": ("Slowest per token", lambda request: -(request.per_token_ns or 0)),
+}
+HEADINGS = (
+    "Request", "Arrived", "Tokens", "Queue", "Prefill", "First token", "Decode", "Per token", "Tokens per s",
+    "Source line",
+)  # fmt: skip
+STEP_HEADINGS = ("Step", "Start", "Time", "Requests", "Tokens")
+
+
+_EXPLAINS = (
+    "Requests share a step where their parts stand below each other. Click a part to open its time in the "
+    "workspace."
+)
+
+
+@analysis(HAS_REQUESTS, "Looking for requests", of_whole=True)
+def _has_requests(profile: Profile) -> bool:
+    return has_requests(profile)
+
+
+@analysis(SERVING_LOOP, "Following the requests", of_whole=True)
+def _serving_loop(profile: Profile) -> ServingLoop | None:
+    return find_serving_loop(profile)
+
+
+def layout(view: View) -> list[Any]:
+    """Components of the page; `order` in the address chooses which requests have lanes."""
+    return [REQUESTS.show(view)]
+
+
+@section("requests/all", SERVING_LOOP)
+def REQUESTS(view: View) -> Any:
+    """Charts and tables, or a sentence where there are no requests."""
+    loop: ServingLoop | None = view.result(SERVING_LOOP)
+    if loop is None:
+        return empty_state(
+            "There are no requests with tokens in this profile.",
+            "Requests of vLLM are recorded by themselves; another server marks its own by ranges "
+            "`request ID`, `queue ID` and `token ID` (torch.profiler.record_function).",
+        )
+    serving = Serving(tuple(Request.of(request) for request in loop.requests))
+    return [
+        _numbers(serving, loop),
+        *_lanes(view, loop, serving),
+        html.Div(
+            [
+                chart_card("Throughput", throughput_figure(loop, view.theme)),
+                chart_card("Running and waiting requests", load_figure(loop, view.theme)),
+            ],
+            className="grid-2",
+        ),
+        html.Div(_latencies(view, serving), className="grid-2"),
+        _quantiles(serving),
+        _requests(view, loop, serving),
+        _steps(view, loop),
+    ]
+
+
+def _numbers(serving: Serving, loop: ServingLoop) -> Any:
+    """What the summary says of the requests, and how many share a step."""
+    shared = sum(len(step.requests) for step in loop.steps) / len(loop.steps)
+    waited = serving.queue(0.5)
+    return key_numbers(
+        [
+            ("Requests", f"{len(serving.requests):,}", count(serving.tokens, "token")),
+            ("Throughput", f"{serving.tokens_per_s:,.1f}", "tokens/s"),
+            *([] if waited is None else [("Queue", duration(waited), "median")]),
+            ("First token", duration(serving.first_token(0.5)), "median"),
+            ("Per further token", duration(serving.per_token(0.5)), "median"),
+            ("Requests per step", f"{shared:.2f}", f"mean of {count(len(loop.steps), 'step')}"),
+        ]
+    )
+
+
+def _lanes(view: View, loop: ServingLoop, serving: Serving) -> list[Any]:
+    asked = view.address.get("order")
+    order = asked if asked in ORDERS else "arrival"
+    chosen = _with_room(loop, serving, ORDERS[order][1])
+    left = (
+        "" if len(chosen) == len(loop.requests) else f" {len(chosen):,} of {len(loop.requests):,} are shown."
+    )
+    titles = {name: title for name, (title, _) in ORDERS.items()}
+    return [
+        tabs(view, "order", "Lanes", titles, order),
+        chart_card(
+            "Requests over time",
+            _leading(view, lanes_figure(loop, chosen, view.theme)),
+            explains=f"{_EXPLAINS}{left}",
+            identity=LANES,
+        ),
+    ]
+
+
+def _with_room(loop: ServingLoop, serving: Serving, key: Callable[[Request], float]) -> list[int]:
+    """Places of the first requests in an order, at least one, whose parts one chart holds."""
+    order = sorted(range(len(loop.requests)), key=lambda place: key(serving.requests[place]))
+    parts = list(accumulate(len(loop.requests[place].token_ns) + 2 for place in order))
+    return order[: max(1, bisect_right(parts, MOST_PARTS))]
+
+
+def _leading(view: View, figure: Any) -> Any:
+    """The figure, whose parts lead to their time in the workspace."""
+    figure.layout.meta = {**figure.layout.meta, "href": _workspace(view)}
+    return figure
+
+
+def _workspace(view: View, start_ns: int | None = None, end_ns: int | None = None) -> str:
+    address = replace(view.address, start_ns=start_ns, end_ns=end_ns)
+    return address.to("/workspace", **{SCOPE: None})
+
+
+def _latencies(view: View, serving: Serving) -> list[Any]:
+    each = [request.per_token_ns for request in serving.requests if request.per_token_ns is not None]
+    first = [float(request.first_token_ns) for request in serving.requests]
+    series = [("Time to the first token (TTFT)", first), ("Time per further token (TPOT)", each)]
+    return [chart_card(title, latency_figure(times, view.theme)) for title, times in series if times]
+
+
+def _quantiles(serving: Serving) -> Any:
+    measures = (
+        ("First token", serving.first_token),
+        ("Per token", serving.per_token),
+        ("Queue", serving.queue),
+    )
+    rows: list[list[Cell | str]] = [
+        [name, *(time_cell(measure(one)) for one in (*QUANTILES, 1.0))] for name, measure in measures
+    ]
+    return table_card("Latency", ("Time", *(f"p{100 * one:.0f}" for one in QUANTILES), "Longest"), rows)
+
+
+def _requests(view: View, loop: ServingLoop, serving: Serving) -> Any:
+    pairs = list(zip(loop.requests, serving.requests))
+    rows = [_row(view, times, measured) for times, measured in pairs[:ROWS]]
+    return table_card("Requests", HEADINGS, rows, explains=_first_of(pairs, "request"))
+
+
+def _first_of(rows: Sequence[Any], noun: str) -> str:
+    return f"The first {ROWS} of {count(len(rows), noun)}." if len(rows) > ROWS else ""
+
+
+def _row(view: View, times: RequestTimes, request: Request) -> list[Any]:
+    return [
+        Cell(request.request, href=_workspace(view, times.arrived_ns, times.ended_ns)),
+        time_cell(request.arrived_ns), count_cell(request.tokens), time_cell(request.queue_ns),
+        time_cell(request.prefill_ns), time_cell(request.first_token_ns), time_cell(request.decode_ns),
+        time_cell(request.per_token_ns), Cell(f"{request.tokens_per_s:,.1f}", request.tokens_per_s, True),
+        _line(view, times),
+    ]  # fmt: skip
+
+
+def _line(view: View, times: RequestTimes) -> Cell:
+    if not times.file:
+        return Cell("")
+    address = replace(view.address, start_ns=times.arrived_ns, end_ns=times.ended_ns)
+    href = address.to("/source", file=times.file, line=times.line, **{SCOPE: None})
+    return Cell(place(SourceLine(times.file, times.line), LINE_WIDTH), href=href, title=times.file)
+
+
+def _steps(view: View, loop: ServingLoop) -> Any:
+    rows = [_step_row(view, step) for step in loop.steps[:ROWS]]
+    return table_card(
+        "Steps", STEP_HEADINGS, rows, name="serving steps", explains=_first_of(loop.steps, "step")
+    )
+
+
+def _step_row(view: View, step: ServingStep) -> list[Any]:
+    return [
+        Cell(f"step {step.number}", step.number, href=_workspace(view, step.start_ns, step.end_ns)),
+        time_cell(step.start_ns), time_cell(step.end_ns - step.start_ns), count_cell(len(step.requests)),
+        count_cell(step.tokens),
+    ]  # fmt: skip
+
+
+def register(app: Dash, site: Site) -> None:
+    """Let parts of lanes lead to their time."""
+    app.clientside_callback(
+        ClientsideFunction("explorer", "open_part"),
+        Output("go-to", "modified_timestamp", allow_duplicate=True),
+        Input(LANES, "clickData"),
+        State(LANES, "figure"),
+        prevent_initial_call=True,
+    )
+
+
+def _has_content(view: View) -> bool:
+    return bool(view.analyses.now(view.address.profile, HAS_REQUESTS))
+
+
+PAGE = Page(
+    "/requests", "Requests", layout, register, group="Where time goes", has_content=_has_content,
+    follows_range=False,
+)  # fmt: skip

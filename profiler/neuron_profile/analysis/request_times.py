@@ -1,0 +1,119 @@
+"""When the requests of a serving loop arrived, were first worked on, and had each of their tokens.
+
+A request is a range `request ID` (`torch.profiler.record_function`), open from its arrival to its end. Its
+tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
+A range `queue ID` ends when it is first worked on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuron_tools.frozen import frozen
+from neuron_tools.profile.reader import Profile
+
+_REQUESTS = """
+SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, '^request (\\S+)$', 1) AS id,
+    thread_idx AS thread, start_ts AS start_ns, end_ts AS end_ns, source_file AS file, source_line AS line
+FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^request \\S+$') ORDER BY start_ts
+"""
+_ENDS = """
+SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, ?, 1) AS id, end_ts AS end_ns
+FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, ?) ORDER BY end_ts
+"""
+_CALLS = """
+WITH calls AS (
+    SELECT start_ts, end_ts, max(end_ts) OVER (
+        ORDER BY start_ts, end_ts DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
+    FROM HostSpan
+    WHERE kind = 'module' AND coalesce(process_idx, 0) = ? AND thread_idx = ? AND start_ts >= ?
+        AND end_ts <= ?
+)
+SELECT end_ts AS end_ns FROM calls WHERE reached IS NULL OR reached <= start_ts ORDER BY end_ts
+"""
+
+
+@frozen
+class RequestTimes:
+    """A request with at least one token. All times are in ns from the profile's start.
+
+    Attributes:
+        process: Of the capture: ProcessInfo.process_idx.
+        request: Its ID.
+        arrived_ns, ended_ns: Its range.
+        started_ns: When it was first worked on; None where no range `queue ID` tells.
+        token_ns: The ends of its tokens, ascending.
+        file, line: Where its range was opened; "" and 0 where that is not known.
+    """
+
+    process: int
+    request: str
+    arrived_ns: int
+    started_ns: int | None
+    ended_ns: int
+    token_ns: tuple[int, ...]
+    file: str = ""
+    line: int = 0
+
+    @property
+    def begun_ns(self) -> int:
+        """When it was first worked on, as far as that is known: else when it arrived."""
+        return self.arrived_ns if self.started_ns is None else self.started_ns
+
+
+def has_requests(profile: Profile) -> bool:
+    """Whether the whole profile has ranges of requests."""
+    return bool(_ranges(profile.whole))
+
+
+def find_request_times(profile: Profile) -> tuple[RequestTimes, ...]:
+    """The requests of a profile, or of a range of it, by arrival; empty where none has a token."""
+    if not has_requests(profile):
+        return ()
+    tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
+    found = (_times(profile, row, tokens, waits) for row in _ranges(profile))
+    return tuple(request for request in found if request.token_ns)
+
+
+def _ranges(profile: Profile) -> list[dict[str, Any]]:
+    ranges: list[dict[str, Any]] = profile.kept("requests", lambda: profile.query(_REQUESTS).to_pylist())
+    return ranges
+
+
+def _ends(profile: Profile, kind: str) -> dict[tuple[int, str], list[int]]:
+    """When the ranges `kind ID` end, in ns, by process and ID, in order."""
+    ends: dict[tuple[int, str], list[int]] = {}
+    for row in profile.query(_ENDS, [f"^{kind} (\\S+)$"] * 2).to_pylist():
+        ends.setdefault((row["process"], row["id"]), []).append(row["end_ns"])
+    return ends
+
+
+def _times(
+    profile: Profile,
+    row: dict[str, Any],
+    tokens: dict[tuple[int, str], list[int]],
+    waits: dict[tuple[int, str], list[int]],
+) -> RequestTimes:
+    return RequestTimes(
+        process=row["process"],
+        request=row["id"],
+        arrived_ns=row["start_ns"],
+        started_ns=next(iter(_of(row, waits)), None),
+        ended_ns=row["end_ns"],
+        token_ns=tuple(_of(row, tokens) or _calls(profile, row)),
+        file=row["file"] or "",
+        line=row["line"] or 0,
+    )
+
+
+def _of(row: dict[str, Any], ends: dict[tuple[int, str], list[int]]) -> list[int]:
+    """Those of a request: an ID may come again after the request that had it has ended."""
+    own = ends.get((row["process"], row["id"]), [])
+    return [end for end in own if row["start_ns"] <= end <= row["end_ns"]]
+
+
+def _calls(profile: Profile, request: dict[str, Any]) -> list[int]:
+    """Ends of the outermost module calls inside a request."""
+    bounds = [request[name] for name in ("process", "thread", "start_ns", "end_ns")]
+    ends: list[int] = profile.query(_CALLS, bounds).to_pydict()["end_ns"]
+    return ends

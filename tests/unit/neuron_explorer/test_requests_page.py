@@ -1,0 +1,143 @@
+"""The page of requests: the numbers of `analyze requests` and of the summary, and where it leads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
+from neuron_explorer.figures import requests as figures
+from neuron_explorer.library import ProfileLibrary, profile_id
+from neuron_explorer.page import View
+from neuron_explorer.pages.requests import HEADINGS, PAGE
+from neuron_explorer.parts.quantities import time_cell
+from neuron_explorer.shell import navigation
+from neuron_explorer.theme import LIGHT
+from neuron_explorer.user_store import UserStore
+from neuron_profile.analysis.analyses import run_analysis
+from neuron_profile.analysis.overview import make_overview
+from neuron_profile.analysis.serving_steps import find_serving_loop
+from neuron_profile.reports.summary_text import total_rows
+from neuron_tools import open_profile
+from tests.unit.neuron_profile.serving_tables import BATCHED, SERVER, host_spans
+
+FIELDS = (
+    "arrived_ns", "tokens", "queue_ns", "prefill_ns", "first_token_ns", "decode_ns", "per_token_ns",
+    "tokens_per_s",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch) -> None:
+    """A section waits for its results, however busy the machine is."""
+    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 300.0)
+
+
+@pytest.fixture
+def view(make_profile, tmp_path) -> Iterator[View]:
+    path = make_profile(tables=host_spans(*BATCHED))
+    with ProfileLibrary([path]) as library:
+        address = Address("/requests", profile_id(path))
+        yield View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
+
+
+def drawn(view: View) -> str:
+    return json.dumps(PAGE.layout(view), default=lambda part: part.to_plotly_json())
+
+
+def tables(view: View) -> dict[str, Any]:
+    """The tables of the page by caption."""
+    found: dict[str, Any] = {}
+
+    def look(part: Any) -> Any:
+        plain = part.to_plotly_json()
+        if "data-table" in plain.get("props", {}):
+            table = json.loads(plain["props"]["data-table"])
+            found[table["caption"]] = table
+        return plain
+
+    json.dumps(PAGE.layout(view), default=look)
+    return found
+
+
+def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
+    rows = tables(view)["Requests"]["rows"]
+    assert len(rows) == 2
+    for row, request in zip(rows, run_analysis(view.profile, "requests", "operation"), strict=True):
+        measured = asdict(request)
+        assert row[0][0] == measured["request"]
+        assert [cell[1]["v"] for cell in row[1:-1]] == [measured[name] for name in FIELDS]
+    assert len(rows[0]) == len(HEADINGS)
+
+
+def test_the_medians_are_those_of_the_summary(view: View) -> None:
+    shown = drawn(view)
+    summary = dict(total_rows(make_overview(view.profile)))
+    latency = {row[0]: [cell[0] for cell in row[1:]] for row in tables(view)["Latency"]["rows"]}
+    median, longest = latency["First token"][0], latency["First token"][2]
+    assert summary["Requests"].startswith("2 with 6 tokens")
+    assert summary["Tokens"].startswith(f"first after {median} (p99 {longest})")
+    assert f"each further {latency['Per token'][0]} (p99 {latency['Per token'][2]})" in summary["Tokens"]
+    assert summary["Queue"] == f"{latency['Queue'][0]} (p99 {latency['Queue'][2]})"
+    assert f'"{summary["Requests"].split(", ")[1].removesuffix(" tokens/s")}"' in shown
+
+
+def test_requests_and_steps_lead_to_their_time_and_line(view: View) -> None:
+    shown = tables(view)
+    request, *_, line = shown["Requests"]["rows"][0]
+    assert "/workspace?" in request[1]["h"]
+    assert "start_ns=100&end_ns=710" in request[1]["h"]
+    assert line[0].endswith("serve.py:1")
+    assert f"file={SERVER.replace('/', '%2F')}&line=1" in line[1]["h"]
+    assert "start_ns=300&end_ns=505" in shown["Steps"]["rows"][1][0][1]["h"]
+
+
+def test_every_range_of_the_address_shows_all_requests(view: View) -> None:
+    part = replace(view, address=replace(view.address, start_ns=300, end_ns=400))
+    assert tables(part)["Requests"]["rows"][0][1:-1] == tables(view)["Requests"]["rows"][0][1:-1]
+
+
+def test_the_navigation_has_the_page_where_there_are_requests(view: View, make_profile, tmp_path) -> None:
+    assert "/requests" in str(navigation(view, None))
+    other = make_profile(name="other.nprof")
+    with ProfileLibrary([other]) as library:
+        without = View(library, Analyses(library), Address("/overview", profile_id(other)))
+        assert "/requests" not in str(navigation(without, None))
+        assert "/requests" in str(navigation(without, PAGE)), "the page that is shown is there"
+        assert "There are no requests with tokens" in drawn(without)
+
+
+def test_requests_of_one_step_have_parts_that_stand_below_each_other(view: View) -> None:
+    loop = find_serving_loop(view.profile)
+    assert loop is not None
+    bars = {bar.name: bar for bar in figures.lanes_figure(loop, [0, 1], LIGHT).data}
+    assert list(bars["Decode"].y) == [1, 1, 2]
+    assert bars["Decode"].base[1:] == (0.505, 0.505)
+    assert list(bars["Queued"].y) == [1, 2]
+    assert "step 3, 3 tokens of 2 requests" in bars["Steps"].text[2]
+
+
+def test_lanes_take_as_many_requests_as_a_chart_holds(view: View, monkeypatch) -> None:
+    monkeypatch.setattr("neuron_explorer.pages.requests.MOST_PARTS", 5)
+    assert "1 of 2 are shown" in drawn(view)
+    slowest = replace(view, address=replace(view.address, parameters={"order": "first"}))
+    assert '"ticktext": ["Steps", "b"]' in drawn(slowest)
+
+
+def test_the_curve_of_a_latency_passes_its_quantiles() -> None:
+    curve, marks = figures.latency_figure([1000.0, 2000.0, 3000.0], LIGHT).data
+    assert (curve.x[0], curve.x[-1]) == (1.0, 3.0)
+    assert marks.text[0].strip() == f"p50 {time_cell(2000.0).shown}"
+
+
+def test_an_open_server_is_drawn_with_what_it_has_done(make_profile) -> None:
+    rows = (("request a", "range", 0, 100), ("token a", "range", 40, 50))
+    with open_profile(make_profile(tables=host_spans(*rows))) as profile:
+        loop = find_serving_loop(profile)
+    assert loop is not None
+    assert figures.throughput_figure(loop, LIGHT).data[0].y[-1] > 0
