@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "NEURON_TOOLS_PUBLIC_CODE"
 _HOST_MEMORY, _HOST_GIB = "TEST_ATTN_BLK_TKG_MAX_MEMORY_GB", 20
 """The library's variable for a host's memory, beyond which it skips cases, and its default."""
+_INTERRUPTED = 2
+"""pytest's exit code where the user stops it, or the plugin after a case."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,8 +136,8 @@ def _run_share(
     finished: set[str] = set()
     while True:
         known = _results(options.results, platform)
-        ended = {n for n, row in known.items() if row["outcome"] == "passed" or n not in retried} | finished
-        left = [name for name in cases if name not in ended]
+        over = {n for n, row in known.items() if row["outcome"] == "passed" or n not in retried} | finished
+        left = [name for name in cases if name not in over]
         if not left:
             return
         chosen.write_text("\n".join(left) + "\n")
@@ -155,8 +157,10 @@ def _run_share(
                 f"artifacts_dir={output}",
             ]
         asked = [*_sources(left, options), "-q", *_kinds(options), "-p", "no:cacheprovider", *where]
-        _pytest(checkout, platform, options.suite, asked, variables)
+        ended = _pytest(checkout, platform, options.suite, asked, variables)
         new = _rows(results, before)
+        if ended == _INTERRUPTED and new and new[-1]["outcome"] == "started":  # the case is to be run again
+            return
         finished |= _note_deaths(results, new)
         if not new:  # the process ended before its first case
             for name in left:
@@ -204,9 +208,8 @@ def _results(folder: Path, platform: str) -> dict[str, dict[str, object]]:
     return rows
 
 
-def _pytest(
-    checkout: Path, platform: str, name: str, arguments: list[str], variables: dict[str, str]
-) -> None:
+def _pytest(checkout: Path, platform: str, name: str, arguments: list[str], variables: dict[str, str]) -> int:
+    """Run pytest in a checkout, and return its exit code."""
     suite = SUITES[name]
     path = [str(ROOT), str(ROOT / "scripts"), *(str(checkout / folder) for folder in suite.path)]
     path += filter(None, [os.environ.get("PYTHONPATH")])  # where the checkout's test requirements may lie
@@ -221,7 +224,8 @@ def _pytest(
                "--continue-on-collection-errors", "-o", "log_level=ERROR", "-o", "addopts="]  # fmt: skip
     log = Path(variables.get(plugin.RESULTS) or variables[plugin.COLLECTED]).with_suffix(".log")
     with log.open("w") as file:
-        subprocess.run(command, cwd=checkout, env=environment, stdout=file, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, cwd=checkout, env=environment, stdout=file, stderr=subprocess.STDOUT)
+    return done.returncode
 
 
 def _options_of(suite: Suite, checkout: Path, name: str, platform: str) -> list[str]:

@@ -14,6 +14,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import DType, as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, Mask, as_index, pad
+from neuron_tools.nki.index_grid import IndexForm, grid_of
 from neuron_tools.nki.layout import Shape, row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.scalars import require_32_bits
@@ -29,6 +30,9 @@ def index_view(tensor: Own, key: tuple[Any, ...]) -> Own:
         OutOfBoundsError: A number or slice reaches outside the tensor.
         NkiValidationError: Too many indices, or an index of a kind that NKI has not.
     """
+    view = _grid_view(tensor, key)
+    if view is not None:
+        return view
     if len(key) == 1 and isinstance(key[0], Mask):
         return _masked(tensor, key[0])
     items = _expanded(tensor, key)
@@ -68,6 +72,35 @@ def index_view(tensor: Own, key: tuple[Any, ...]) -> Own:
             for extent, start, at, step in outside
         )
     return view
+
+
+def _grid_view(tensor: Own, key: tuple[Any, ...]) -> Own | None:
+    """The view that numbers and affine expressions pick; None for other keys, and where it reaches outside.
+
+    Kernels of the older dialect index every operand so, each time with other offsets.
+    """
+    if len(key) != tensor.ndim or tensor.gather is not None:
+        return None
+    forms: list[IndexForm] = []
+    offsets: list[int] = []
+    for item in key:
+        if isinstance(item, int):
+            forms.append(None)
+            offsets.append(item)
+        elif type(item) is Index and item.values is None:
+            forms.append((item.extents, item.coefficients))
+            offsets.append(item.offset)
+        else:
+            return None
+    if not any(forms):
+        return None
+    grid = grid_of(tensor.strides, tuple(forms))
+    start = tensor.offset
+    for offset, extent, stride, (low, high) in zip(offsets, tensor.shape, tensor.strides, grid.reaches):
+        if offset + low < 0 or offset + high >= extent:
+            return None
+        start += offset * stride
+    return tensor.placed(grid.extents, grid.strides, start)
 
 
 def _masked(tensor: Own, mask: Mask) -> Own:
