@@ -37,13 +37,21 @@ SEMI JOIN (SELECT process_idx, track_idx FROM TraceTrack WHERE device_idx IS NUL
 WHERE starts_with(span.name, 'ProfilerStep#') ORDER BY process, begin_ns
 """
 _OPTIMIZER = """
+WITH called AS (
+    SELECT *, max(end_ts) OVER (
+        PARTITION BY process_idx, thread_idx ORDER BY start_ts, end_ts DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS around_ns
+    FROM HostSpan WHERE kind = 'optimizer' AND name LIKE '%.step'
+)
 SELECT coalesce(process_idx, 0) AS process,
     coalesce(lag(end_ts) OVER (PARTITION BY process_idx, thread_idx, name ORDER BY end_ts), first_ns) AS
     begin_ns,
     end_ts AS end_ns, '' AS name
-FROM HostSpan, (SELECT min(start_ts) AS first_ns FROM HostSpan)
-WHERE kind = 'optimizer' AND name LIKE '%.step' ORDER BY process, begin_ns
+FROM called, (SELECT min(start_ts) AS first_ns FROM HostSpan)
+WHERE around_ns IS NULL OR start_ts >= around_ns ORDER BY process, begin_ns
 """
+"""Optimizers that another one calls are part of its step."""
 # The host runs ahead of the device: where each optimizer step is seen on the device, it ends there.
 _OPTIMIZER_ON_DEVICE = """
 WITH operations AS (

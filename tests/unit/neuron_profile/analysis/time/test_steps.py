@@ -50,6 +50,20 @@ def test_a_step_runs_from_one_optimizer_step_to_the_next(make_profile):
     assert [step.kind for step in steps] == [COMPILING, STEADY, STEADY]
 
 
+def test_optimizers_that_another_one_calls_are_part_of_its_step(make_profile):
+    rows = [("range", "start", 0, 5)]
+    for begin in (90, 190, 290):
+        rows += [
+            ("optimizer", "Optimizers.step", begin, begin + 10),
+            ("optimizer", "AdamW.step", begin, begin + 4),
+            ("optimizer", "AdamW.step", begin + 4, begin + 10),
+        ]
+    path = make_profile(tables={"HostSpan": host_spans(rows)})
+    with open_profile(path) as profile:
+        steps = find_steps(profile)
+    assert [(step.begin_ns, step.end_ns) for step in steps.steps] == [(0, 100), (100, 200), (200, 300)]
+
+
 def test_without_steps_the_work_of_the_device_is_looked_at_first(make_profile):
     with open_profile(make_profile()) as profile:
         found = find_steps(profile)
