@@ -136,6 +136,7 @@ class _Walker:
         self._call_arguments = call
         self._builder = builder
         self._values: dict[fx.Node, Any] = {}
+        self._turned: dict[fx.Node, tuple[StoredTensor, fx.Node]] = {}
         self.outputs: list[Any] = []
 
     def walk(self) -> list[fx.Node]:
@@ -146,7 +147,10 @@ class _Walker:
             if isinstance(argument, StoredTensor):
                 kind = call.kinds[index] if call.kinds else "input"
                 name = call.names[index] if call.names else node.name
-                argument = argument.place(self._builder, name, kind, self._first_user_row(node))
+                stored, parameters = argument, self._builder.parameters
+                argument = stored.place(self._builder, name, kind, self._first_user_row(node))
+                if argument is not parameters[-1] and stored.is_dense:
+                    self._turned[argument] = stored, parameters[-1]
             self._values[node] = argument
         return self._follow()
 
@@ -185,8 +189,18 @@ class _Walker:
         if result in builder.parameters and result is not before:
             result = builder.copy(result, self._rows[node])
             builder.write(result)
+        if before in self._turned:
+            self._put_back(result, *self._turned.setdefault(result, self._turned[before]), self._rows[node])
         builder.take_over(result, builder.homes.get(before, before))
         return result
+
+    def _put_back(self, value: fx.Node, stored: StoredTensor, parameter: fx.Node, row: int) -> None:
+        """Write the new value of an argument whose dimensions lie in another order in that order."""
+        builder = self._builder
+        in_order = builder.call(torch.ops.aten.permute.default, (value, list(stored.storage_order)), {}, row)
+        builder.written = [each for each in builder.written if each is not value]
+        builder.write(in_order)
+        builder.take_over(in_order, parameter)
 
     def _attribute(self, node: fx.Node) -> Any:
         value = _attribute_of(self._graph.owning_module, str(node.target))

@@ -50,6 +50,11 @@ class StoredTensor:
         stored = self.permuted(self.storage_order)
         return tuple(1 if stride == 0 else size for size, stride in zip(stored.sizes, stored.strides))
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether every element has a place of its own in memory, without a broadcast dimension."""
+        return self.stored_sizes == self.permuted(self.storage_order).sizes
+
     def place(self, builder: GraphBuilder, name: str = "argument", kind: str = "input", row: int = 0) -> Any:
         """Add the parameter in storage order and the views that lead to this tensor."""
         node = builder.parameter(fake_tensor(self.stored_sizes, None, self.dtype), name, kind)

@@ -38,3 +38,17 @@ def test_the_text_for_other_engines_has_every_output_as_it_is():
     portable = graph_text(graph, arguments)
     assert len(portable.results) == 2
     assert portable.results[0] >= 0
+
+
+def test_rows_are_written_into_a_parameter_whose_dimensions_lie_in_another_order():
+    def update(cache, places, rows):
+        new = cache.transpose(1, 2).reshape(16, 3, 4).index_copy(0, places, rows)
+        cache.copy_(new.reshape(2, 8, 3, 4).transpose(1, 2))
+        return (rows + 1,)
+
+    cache = torch.zeros(2, 8, 3, 4).transpose(1, 2)
+    graph, arguments = graph_of(update, cache, torch.tensor([3, 9]), torch.randn(2, 3, 4))
+    module = lower_graph(graph, arguments, "step")
+    assert [module.values[value].type.shape for value in module.results] == [(2, 3, 4), (2, 8, 3, 4)]
+    assert module.aliases == ((1, 0),)
+    assert "transpose" not in {operation.opcode for operation in module.operations}
