@@ -14,7 +14,7 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.auto_cast import auto_cast
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
-from neuron_tools.compiler.resident_weights import beside_weights, leave_loaded
+from neuron_tools.compiler.resident_weights import ResidentWeights
 from neuron_tools.compiler.split.local_module import LocalModule
 from neuron_tools.compiler.split.split import split_module
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -35,18 +35,18 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
 
 def _compiled(module: Module, core: NeuronCore, options: CompilerOptions) -> tuple[Program, tuple[int, ...]]:
     """The Program, and the tensor that each result of the module is in; -1 where it has none."""
-    core = beside_weights(core, options.resident_weight_bytes)
+    weights = ResidentWeights(core, options.resident_weight_bytes)
+    core = weights.beside
     plan = plan_module(auto_cast(module, options), options)
     builder = ProgramBuilder(module.name, target=core.target)
     for operation in module.framework:
         builder.framework(operation)
     for warning in plan.module.warnings:
         builder.warning(warning)
-    context = Context(plan, builder, core, options, EMITTERS)
+    context = Context(plan, builder, core, options, EMITTERS, weights)
     _define_parameters(context, plan)
     generate_plan(context)
-    if options.resident_weight_bytes:
-        leave_loaded(builder, options.resident_weight_bytes)
+    weights.leave_loaded(builder)
     trigger_when_ready(builder, core)
     return builder.finish(), tuple(map(context.tensor_of, plan.module.results))
 

@@ -17,6 +17,7 @@ from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.passes.in_place import final_values
+from neuron_tools.compiler.resident_weights import ResidentWeights
 from neuron_tools.frozen import frozen
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import (
@@ -59,7 +60,9 @@ class Context:
         core: NeuronCore,
         options: CompilerOptions,
         emitters: Emitters,
+        weights: ResidentWeights | None = None,
     ) -> None:
+        self.weights = weights or ResidentWeights(core, 0)
         self.emitters = emitters
         self.options = options
         self.plan = plan

@@ -78,7 +78,7 @@ class StagedLoop:
                 step.stage = max(step.stage, min(uses) - ONCE_AHEAD_STAGES)
 
     def _buffers(self, slot: Slot, pipelined: bool) -> int:
-        versions = int(slot.version.max()) + 1
+        versions = slot.contents
         if slot.whole:
             return versions
         if slot.stationary or versions == 1:

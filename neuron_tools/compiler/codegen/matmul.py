@@ -113,7 +113,7 @@ class Matmul(OperandBlocks):
         self._read_residents: list[tuple[Resident, Slot]] = []
         self._left = self._in_sbuf(left)
         self._blocking = self._choose_blocking()
-        if self._left.resident is not None and self._takes_part_of_depth:
+        if self._left.resident is not None and self._takes_part_of_depth and not self._holds_every_row:
             self._left = left
         self._left = self._turned_beforehand(
             self._left, sizes.rows, self._fits_whole(left) or self._loads_left_once
@@ -189,6 +189,11 @@ class Matmul(OperandBlocks):
     def _takes_part_of_depth(self) -> bool:
         """Whether rows meet a part of the contraction at a time, time and again."""
         return not self._streams and self._blocking.depth_tiles < self._depth_tiles
+
+    @property
+    def _holds_every_row(self) -> bool:
+        """Whether all rows are one block: what is turned of them is turned once."""
+        return self._sizes.batch == 1 and self._blocking.row_tiles >= self._row_tiles
 
     def _count_depth_tiles(self) -> int:
         return -(-self._sizes.depth // self._tile)

@@ -20,8 +20,11 @@ def generate_plan(context: Context) -> None:
     """Emit all groups of the context's plan.
 
     Layers of a large model are copies of one another. In a small one each has code of its own, so that what
-    one leaves for the next can stay in SBUF.
+    one leaves for the next can stay in SBUF. So has each where weights stay there, as copies load the same.
     """
+    if context.options.resident_weight_bytes:
+        generate_groups(context, context.plan.groups)
+        return
     repetitions = find_repetitions(context.plan)
     for index, repetition in enumerate(repetitions):
         if len(repetition.windows) == 1:

@@ -35,7 +35,13 @@ class Slot:
     given: Ints | None = None  # ([steps,] versions) tokens of contents made before the loop
     keep: bool = False  # not released at the loop's end: the caller owns it from then on
     whole: bool = False  # a buffer for every content: all of them are there at the loop's end
+    stays: bool = False  # weights that are there from one execution to the next
     tiles: Ints | None = None  # (versions,) row of the tile table of a content made before the loop
+
+    @property
+    def contents(self) -> int:
+        """How many contents it has in the loop."""
+        return int(self.version.max()) + 1
 
 
 @dataclass(eq=False)
@@ -81,3 +87,19 @@ class Step:
     stage: int = 0
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
     tokens: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_left_out: bool = False  # a load of weights that stay from one execution to the next
+
+    @property
+    def loaded_weight(self) -> int:
+        """The weight that it brings from HBM into SBUF; -1 where it does not."""
+        transfer = self.transfer
+        is_load = transfer is not None and transfer.purpose is Purpose.WEIGHT and self.writes
+        return transfer.tensor if transfer is not None and is_load else -1
+
+    @property
+    def bytes(self) -> int:
+        """All that its transfers move."""
+        if self.transfer is None:
+            return 0
+        active = self.writes[0].version >= 0 if self.active is None else self.active
+        return int((self.transfer.bytes * active).sum())

@@ -10,7 +10,9 @@ A slot may change its content less often than every iteration (`version`), e.g. 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,9 @@ _ATTEMPTS = (
     (False, False, False),
 )
 """(pipelined, with extra buffers, long-held PSUM contents single-buffered): best first."""
+FILLED = 2
+"""What a buffer takes for each byte of a weight in it, at most: a row that all partitions read takes more."""
+_stays = attrgetter("stays")
 
 
 class TileLoop(StagedLoop):
@@ -177,6 +182,7 @@ class TileLoop(StagedLoop):
     # Memory
 
     def _allocate(self) -> None:
+        self._place_weights()
         must_pipeline = any(step.pinned_stage for step in self._steps)
         for pipelined, extra, tight in _ATTEMPTS:
             if must_pipeline and not pipelined:
@@ -193,7 +199,7 @@ class TileLoop(StagedLoop):
     def _try_allocate(self) -> bool:
         taken: list[tuple[Slot, Block]] = []
         for slot in self._slots:
-            if slot.given is not None or not slot.buffers:
+            if slot.given is not None or not slot.buffers or slot.stays:
                 continue
             allocator = self._context.allocator(slot.memory)
             slot.blocks = []
@@ -206,9 +212,29 @@ class TileLoop(StagedLoop):
                     return False
                 slot.blocks.append(block)
                 taken.append((slot, block))
-        for slot in dict.fromkeys(slot for slot, _ in taken):
+        for slot in dict.fromkeys((*(slot for slot, _ in taken), *filter(_stays, self._slots))):
             slot.first_tile = self._context.tiles(slot)
         return True
+
+    def _place_weights(self) -> None:
+        """Let weights stay from one execution to the next, piece by piece, as far as there is room."""
+        loads = [(step, step.loaded_weight) for step in self._steps if step.loaded_weight >= 0]
+        loaded: Counter[int] = Counter()
+        for step, tensor in loads:
+            loaded[tensor] += step.bytes
+        for step, tensor in loads:
+            step.is_left_out = self._stays(step, self._context.builder.tensor_bytes(tensor), loaded[tensor])
+
+    def _stays(self, step: Step, tensor_bytes: int, loaded_bytes: int) -> bool:
+        (slot,), weights = step.writes, self._context.weights
+        room = slot.bytes_per_partition * slot.partitions * slot.contents
+        if loaded_bytes > tensor_bytes or room > FILLED * step.bytes:
+            return weights.keep_rows(step.bytes * min(loaded_bytes, tensor_bytes) // loaded_bytes)
+        blocks = weights.place(slot.bytes_per_partition, slot.contents)
+        if blocks is not None:
+            slot.blocks = blocks
+            slot.whole = slot.keep = slot.stays = True
+        return blocks is not None
 
     # Rows
 
@@ -256,6 +282,8 @@ class TileLoop(StagedLoop):
             step.tokens = step.rows
             if step.transfer is not None:
                 step.tokens = np.where(places >= 0, dma_token(0) - (first_dma + local_dma[places]), -1)
+            if step.is_left_out:
+                self._context.weights.leave_out(step.rows[step.rows >= 0])
 
     # Dependencies
 

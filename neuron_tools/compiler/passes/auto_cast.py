@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from neuron_tools.compiler.graph import Rewriter, producers, users
@@ -25,6 +25,18 @@ def auto_cast(module: Module, options: CompilerOptions) -> Module:
     if options.inline_weights:
         module = _retype(module, _weights(module) if everything else _weights_of_products(module), narrow)
     return _cast_everything(module, narrow) if everything else _cast_products(module, narrow)
+
+
+def narrow_at_borders(module: Module, borders: Collection[int], options: CompilerOptions) -> Module:
+    """The module, to be cast, with parameters and results that other cores make or read in the narrow type.
+
+    Args:
+        borders: Those values.
+        options: Where they cast less than everything, what cores hand on stays as it is.
+    """
+    if options.auto_cast != "all":
+        return module
+    return _retype(module, set(borders) - _as_bits(module.operations), options.auto_cast_type)
 
 
 def _retype(module: Module, chosen: set[int], narrow: str) -> Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import fx
 from neuron_tools.compiler import CompilerOptions, compile_logical
 from neuron_tools.compiler.cached import compilation_key
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.compiler.passes.auto_cast import narrow_at_borders
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace.collectives import scriptable
@@ -93,7 +94,7 @@ def compile_segment(
     cut = _stages(segment, core, options)
     if len(cut) > 1:
         options = replace(options, resident_weight_bytes=_resident_bytes(segment, len(cut), core, options))
-    modules = _modules(segment, cut)
+    modules = _modules(segment, cut, options)
     program, *stages = (cached_program(module, core, options, cache) for module in modules)
     inlined = [] if segment.weights_apart else list(segment.weights.values())
     kept, places = distinct(inlined)
@@ -130,17 +131,17 @@ def _stages(segment: Segment, core: NeuronCore, options: CompilerOptions) -> lis
     """What each core does."""
     placeholders = _placeholders(segment)
     if segment.cores == 1:
-        return [Stage(segment.module, tuple(placeholders))]
+        return [Stage(segment.module, tuple(placeholders), ())]
     weights = {placeholders[position]: weight for position, weight in segment.weights.items()}
     return cut_into_stages(segment.module, weights, segment.cores, core, options)
 
 
-def _modules(segment: Segment, stages: Sequence[Stage]) -> list[Module]:
+def _modules(segment: Segment, stages: Sequence[Stage], options: CompilerOptions) -> list[Module]:
     placeholders = _placeholders(segment)
     values = dict(zip(placeholders, segment.arguments))
     names = {node: segment.weight_names.get(i, f"input{i}") for i, node in enumerate(placeholders)}
     weights = {placeholders[position] for position in segment.weights}
-    return [
+    modules = [
         lower_graph(
             stage.module.graph,
             [StoredTensor.of(values.get(source, source.meta.get("val"))) for source in stage.sources],
@@ -150,6 +151,16 @@ def _modules(segment: Segment, stages: Sequence[Stage]) -> list[Module]:
         )
         for number, stage in enumerate(stages)
     ]
+    outside = {*placeholders, *segment.module.graph.output_node().all_input_nodes}
+    return [_handing_on(module, stage, outside, options) for module, stage in zip(modules, stages)]
+
+
+def _handing_on(
+    module: Module, stage: Stage, outside: Collection[fx.Node], options: CompilerOptions
+) -> Module:
+    """A stage's module, which gives and takes what never leaves the cores as they compute with it."""
+    ends = [*zip(module.parameters, stage.sources), *zip(module.results, stage.results)]
+    return narrow_at_borders(module, {value for value, node in ends if node not in outside}, options)
 
 
 def _placeholders(segment: Segment) -> list[fx.Node]:

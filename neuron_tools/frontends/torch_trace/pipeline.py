@@ -34,11 +34,13 @@ class Stage:
     Attributes:
         module: Takes what its placeholders stand for, and returns a tuple.
         sources: For each placeholder, the node of the whole segment that it stands for.
+        results: For each result, the node of the whole segment that makes it.
         handed_on_bytes: What it and the stages before it make and later ones read.
     """
 
     module: fx.GraphModule
     sources: tuple[fx.Node, ...]
+    results: tuple[fx.Node, ...]
     handed_on_bytes: int = 0
 
 
@@ -191,8 +193,9 @@ def _stage(
         copied.meta.update(source.meta)
     for node in own:
         copies[node] = graph.node_copy(node, copies.__getitem__)
-    graph.output(tuple(copies[node] for node in own if _leaves(node, number, stage)))
-    return Stage(fx.GraphModule(module, graph), tuple(inputs))
+    results = tuple(node for node in own if _leaves(node, number, stage))
+    graph.output(tuple(copies[node] for node in results))
+    return Stage(fx.GraphModule(module, graph), tuple(inputs), results)
 
 
 def _leaves(node: fx.Node, number: Mapping[fx.Node, int], stage: int) -> bool:

@@ -12,7 +12,7 @@ from neuron_tools.frontends.torch_trace.compiling import Segment, _resident_byte
 from neuron_tools.frontends.torch_trace.exported import export_model
 from neuron_tools.frontends.torch_trace.pipeline import cut_into_stages
 from neuron_tools.neff import Neff, read_neff
-from neuron_tools.records.program import Purpose
+from neuron_tools.records.program import Purpose, TensorKind
 
 CORE = hardware.get("inf1")
 WIDTH = 1024
@@ -92,6 +92,18 @@ def test_weights_that_fit_are_not_loaded(archive):
     for program in archive.programs:
         assert not np.any(program.dmas["purpose"] == Purpose.WEIGHT)
         assert [tensor.name for tensor in program.tensors if "weight" in tensor.name]
+
+
+def test_cores_hand_on_what_they_compute_with_and_give_what_the_model_gives(archive):
+    kinds = {TensorKind.INPUT, TensorKind.OUTPUT}
+    ends = [
+        {tensor.name: tensor.dtype for tensor in program.tensors if tensor.kind in kinds}
+        for program in archive.programs
+    ]
+    types = [sorted(dtype.name for dtype in names.values()) for names in ends]
+    assert types[1] == types[2] == ["BF16"] * len(types[1])
+    assert types[0] == ["BF16"] * (len(types[0]) - 1) + ["F32"]  # the request
+    assert types[3].count("F32") == 2  # the model's results
 
 
 @pytest.mark.parametrize(("rows", "kept"), [(2500, CORE.weight_cache_bytes), (5000, 8 << 20)])
