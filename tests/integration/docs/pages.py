@@ -193,7 +193,7 @@ class Reader:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             self._sessions.append(running.pid)
-            status = running.wait(timeout=600)
+            status = running.wait()
             output.seek(0)
             printed = output.read()
         wrong = status not in (0, 1) if may_fail else status != 0

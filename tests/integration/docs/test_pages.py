@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch  # noqa: F401  the device is built here if it has to be, for minutes, and in no page's time
 
 from tests.integration.docs.pages import ROOT, Reader, blocks, commands, missing_lines
 
