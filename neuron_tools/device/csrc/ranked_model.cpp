@@ -85,6 +85,7 @@ class RankedModel : public torch::CustomClassHolder {
   static bool write(const std::string& path, const void* data, std::size_t size) {
     std::ofstream file(path, std::ios::binary);
     file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+    file.close();  // what is still buffered may not fit
     return file.good();
   }
 

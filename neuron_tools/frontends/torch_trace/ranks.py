@@ -5,6 +5,7 @@ Importing this module registers `neuron_tools::run_ranks`, which `torch.classes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -26,6 +27,8 @@ _library.define(
     "run_ranks(Tensor artifact, str digest, Dict(str, Tensor)[] states, Dict(str, Tensor)[] weights, "
     "Tensor[][] inputs, int first_rank, int ranks, bool on_device) -> Tensor[][]"
 )
+_cores = threading.Lock()
+"""A core runs one program at a time, and states have their next values before the next one begins."""
 _library.define("example_results(Tensor artifact, str digest) -> Tensor[]")
 
 
@@ -81,10 +84,11 @@ def run_ranks(
         _Rank(call, shapes, rank, _at(states, rank), _at(weights, rank), own)
         for rank, own in enumerate(inputs)
     ]
-    if executables.current() is None:
-        return _values(loaded, brought)
-    check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-    return _timed(loaded, digest, brought, on_device)
+    with _cores:
+        if executables.current() is None:
+            return _values(loaded, brought)
+        check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
+        return _timed(loaded, digest, brought, on_device)
 
 
 _library.impl("run_ranks", run_ranks, "CompositeExplicitAutograd")

@@ -1,6 +1,8 @@
 """A model that is traced once for several ranks: each has its weights and states, and collectives meet."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -152,6 +154,23 @@ def test_each_rank_may_have_inputs_of_its_own(artifacts, model):
     for results in model.forward_ranked(given):
         expected = ROWS[:2] @ checkpoints()[0]["linear.weight"].T
         torch.testing.assert_close(results[0].cpu()[PLACES], expected + 1)
+
+
+def test_calls_of_several_threads_follow_each_other(artifacts, archive):
+    held, calls = states(), 12
+    model = model_of(artifacts, archive, checkpoints(), held)
+    with ThreadPoolExecutor(4) as threads:
+        made = [threads.submit(model.forward, [ROWS[:2], PLACES]) for _ in range(calls)]
+    counted = [artifacts.packer(each.result())["calls"].item() for each in made]
+    assert sorted(counted) == list(range(1, calls + 1))
+    assert [own["calls"].item() for own in held] == [calls] * RANKS
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_an_artifact_for_which_there_is_no_room_is_not_said_to_be_saved(archive):
+    model = torch.classes.neuron.SPMDModel(archive[:100], "described", RANKS, RANKS)
+    assert not model.save_neff("/dev/full")
+    assert not model.save_metaneff("/dev/full")
 
 
 def test_a_missing_weight_is_named(artifacts, archive):
