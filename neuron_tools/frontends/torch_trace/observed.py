@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -64,16 +65,32 @@ def _as_it_was(model: torch.nn.Module) -> Iterator[None]:
             module.__dict__.update(attributes)
 
 
+_as_subclass = torch.Tensor.as_subclass
+_exporting: list[int] = []
+"""Threads in a block of `_plain_tensors`, as often as they are in one."""
+_entry = threading.Lock()
+
+
+def _as_it_is(tensor: torch.Tensor, kind: type) -> Any:
+    is_plain = threading.get_ident() in _exporting and isinstance(tensor, kind)
+    return tensor if is_plain else _as_subclass(tensor, kind)
+
+
 @contextmanager
 def _plain_tensors() -> Iterator[None]:
-    """Let `as_subclass(torch.Tensor)` return the tensor itself: exporting does not see what PyTorch makes."""
-    original = torch.Tensor.as_subclass
+    """Let `as_subclass(torch.Tensor)` return the tensor itself: exporting does not see what PyTorch makes.
 
-    def as_subclass(tensor: torch.Tensor, kind: type) -> Any:
-        return tensor if isinstance(tensor, kind) else original(tensor, kind)
-
-    torch.Tensor.as_subclass = as_subclass
+    No mode of PyTorch sees the call, so the method is replaced until the last thread that exports is done; in
+    others it does as ever.
+    """
+    thread = threading.get_ident()
+    with _entry:
+        _exporting.append(thread)
+        torch.Tensor.as_subclass = _as_it_is
     try:
         yield
     finally:
-        del torch.Tensor.as_subclass
+        with _entry:
+            _exporting.remove(thread)
+            if not _exporting:
+                del torch.Tensor.as_subclass
