@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neuron_tools.arrays import Ints
 from neuron_tools.compiler.codegen.slot import Slot, Step
 from neuron_tools.records.program import Engine, Memory
 
@@ -94,7 +95,8 @@ class StagedLoop:
             return min(versions, -(-max(span - 1, 0) // held) + 1)
         extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
         wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
-        return min(versions, max(wanted, slot.least_buffers))
+        least = max(slot.least_buffers, _waiting(slot.version, span))
+        return min(versions, max(wanted, least + slot.extra_buffers))
 
     @staticmethod
     def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:
@@ -102,3 +104,18 @@ class StagedLoop:
         if all(step.transfer is None for step in touching):
             return 0
         return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
+
+
+def _waiting(version: Ints, span: int) -> int:
+    """Contents that are needed at one time where later iterations meet them again; 0 where none do.
+
+    A content's last reader must come before what is written to its buffer next, `span` stages earlier.
+    """
+    if not np.any(np.diff(version) < 0):
+        return 0
+    count = int(version.max()) + 1
+    first, last = np.full(count, len(version)), np.zeros(count, np.int64)
+    np.minimum.at(first, version, np.arange(len(version)))
+    np.maximum.at(last, version, np.arange(len(version)))
+    oldest = np.searchsorted(np.maximum.accumulate(last), first - span, side="right")
+    return int((np.arange(count) - oldest).max()) + 1
