@@ -19,7 +19,9 @@ from neuron_tools.compiler.codegen.added_rows import RowAddition
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import instruction_ns
 from neuron_tools.compiler.codegen.epilogue import Epilogue
+from neuron_tools.compiler.codegen.held_sums import add_up, held_blockings
 from neuron_tools.compiler.codegen.joined_batches import (
+    FULL_RATE_BYTES,
     Joined,
     join_batches,
     joined_operands,
@@ -42,7 +44,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 from neuron_tools.simulator.dma_costs import stretch_time_ns
 
 STREAMED_BYTES = 2 << 20
@@ -158,6 +160,11 @@ class Matmul(OperandBlocks):
         for row_tile in range(self._blocking.row_tiles):
             sums = self._multiply(row_tile, left, right)
             widths = [self._columns(tile) for tile in range(self._blocking.column_tiles)]
+            if self._blocking.held_rows:
+                sums = add_up(
+                    self._loop, sums, widths, self._rows_of(row_tile), chunk=self._chunk,
+                    version=self._held_version, blocking=self._blocking, bank_columns=self._moving,
+                )  # fmt: skip
             if own is not None:
                 sums, widths = (
                     [self._own_columns(sums, self._rows_of(row_tile))],
@@ -252,9 +259,11 @@ class Matmul(OperandBlocks):
             if self._resident_bytes(each.column_tiles, each.depth_tiles, each.rows_loaded) <= budget
         ]
         if self._searches_blocks:
-            return self._best((*fitting, *self._in_parts(budget)))
+            return self._best((*fitting, *self._in_parts(budget), *(() if fitting else self._held(budget))))
         rows = min(banks, self._row_tiles)
-        return fitting[0] if fitting else self._part(rows, min(banks // rows, column_tiles), budget)
+        if fitting:
+            return fitting[0]
+        return self._best((self._part(rows, min(banks // rows, column_tiles), budget), *self._held(budget)))
 
     def _best(self, choices: Sequence[Blocking]) -> Blocking:
         """What loads least of the choices that take hardly longer than the quickest."""
@@ -272,6 +281,23 @@ class Matmul(OperandBlocks):
         for columns in range(1, min(HELD_BANKS, self._column_tiles) + 1):
             for rows in range(1, min(HELD_BANKS // columns, self._row_tiles) + 1):
                 yield self._part(rows, columns, budget)
+
+    def _held(self, budget: int) -> Iterator[Blocking]:
+        """Blocks whose sums stay in SBUF, as fit; of plain products whose operands can be loaded in parts."""
+        if not self._holds_sums:
+            return
+        most = min(self._context.core.psum_banks // 2, self._column_tiles)
+        for blocking in held_blockings(self._row_tiles, most):
+            each = blocking.column_tiles, blocking.depth_tiles, blocking.held_rows
+            sums = blocking.held_rows * blocking.column_tiles * self._moving * DType.F32.byte_count
+            if blocking.depth_tiles < self._depth_tiles and self._resident_bytes(*each) + sums <= budget:
+                yield blocking
+
+    @property
+    def _holds_sums(self) -> bool:
+        """Whether sums may stay in SBUF: of plain products whose operands need no turning on chip."""
+        methods = {self._left.method, self._right.method}
+        return self._joined is None and methods <= {"natural", "dma"}
 
     def _part(self, row_tiles: int, column_tiles: int, budget: int) -> Blocking:
         """As much of the contraction at a time as fits."""
@@ -303,18 +329,26 @@ class Matmul(OperandBlocks):
         right = self._load_ns(self._right, depth, width)
         iterations = sizes.batch * column_blocks * row_blocks * chunks
         # A block that is met again before another of its side takes its place is loaded once.
+        adding = 0.0
+        if blocking.held_rows:
+            adding = sizes.batch * self._row_tiles * chunks * self._evacuation_ns(Opcode.TENSOR_TENSOR)
         lefts = iterations if row_blocks * chunks > 1 else sizes.batch
         rights = iterations if chunks > 1 else sizes.batch * column_blocks
         loads = lefts * left + rights * right
-        return max(loads, self._products_ns()) + left + right + self._waiting_ns(blocking), loads
+        busiest = max(loads, self._products_ns(), adding)
+        return busiest + left + right + self._waiting_ns(blocking), loads
 
     def _waiting_ns(self, blocking: Blocking) -> float:
         """Time in which the Tensor engine waits for its sums to leave PSUM, as the next ones find no room."""
         core, held = self._context.core, blocking.row_tiles * blocking.column_tiles
         if 2 * held <= core.psum_banks:
             return 0.0
-        one = instruction_ns(core, Engine.VECTOR, Opcode.TENSOR_COPY, self._moving, source=Memory.PSUM)
-        return self._sizes.batch * self._row_tiles * self._column_tiles * one
+        return self._sizes.batch * self._row_tiles * self._evacuation_ns(Opcode.TENSOR_COPY)
+
+    def _evacuation_ns(self, opcode: Opcode) -> float:
+        """Time of the Vector engine for the sums of a row tile, in PSUM."""
+        one = instruction_ns(self._context.core, Engine.VECTOR, opcode, self._moving, source=Memory.PSUM)
+        return self._column_tiles * one
 
     def _load_ns(self, operand: Operand, depth: int, free: int) -> float:
         """Time of the DMA engines for a block of an operand."""
@@ -322,6 +356,9 @@ class Matmul(OperandBlocks):
             return 0.0
         core, item = self._context.core, operand.dtype.byte_count
         run = min(operand.run, free)
+        if operand.method == "dma":
+            run = min(operand.run, FULL_RATE_BYTES // item)
+            item = round(item / core.dma_transpose_efficiency)
         stretch = stretch_time_ns(core, run * item, strided=run < operand.run and not operand.is_tiled)
         return depth * free / run * stretch / core.dma_engines
 
@@ -366,13 +403,17 @@ class Matmul(OperandBlocks):
         row_blocks = -(-sizes.rows // (self._row_tile * blocking.row_tiles))
         column_blocks = -(-sizes.columns // (self._moving * blocking.column_tiles))
         chunks = -(-self._depth_tiles // blocking.depth_tiles)
-        index = np.arange(sizes.batch * column_blocks * row_blocks * chunks)
-        self._chunk = index % chunks
-        self._row_block = index // chunks % row_blocks
-        self._column_block = index // (chunks * row_blocks) % column_blocks
-        self._batch = index // (chunks * row_blocks * column_blocks)
-        self._chunks, self._row_blocks, self._column_blocks = chunks, row_blocks, column_blocks
-        self._output_version = index // chunks
+        held = max(1, blocking.held_rows)
+        blocks = -(-row_blocks // held)
+        index = np.arange(sizes.batch * column_blocks * blocks * chunks * held)
+        self._chunk = index // held % chunks
+        self._row_block = index // (held * chunks) % blocks * held + index % held
+        self._column_block = index // (held * chunks * blocks) % column_blocks
+        self._batch = index // (held * chunks * blocks * column_blocks)
+        self._chunks, self._row_blocks, self._column_blocks = chunks, blocks * held, column_blocks
+        self._held_version = index // (held * chunks) * held + index % held
+        # Each part of held sums leaves PSUM by itself.
+        self._output_version = index if blocking.held_rows else index // chunks
         self._is_last_depth = self._chunk == chunks - 1
         self._column_version = content_version(self._column_block, self._batch * 0)
 

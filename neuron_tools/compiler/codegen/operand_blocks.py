@@ -33,6 +33,7 @@ class Blocking:
     column_tiles: int  # moving tiles of up to 512 columns
     depth_tiles: int  # contraction tiles of 128
     rows_loaded: int  # row tiles loaded together
+    held_rows: int = 0  # row tiles whose sums stay in SBUF while the contraction comes in parts
 
 
 class OperandBlocks(JoinedBatches):
@@ -86,7 +87,7 @@ class OperandBlocks(JoinedBatches):
     def _moving_block(self) -> list[Slot]:
         keys = [self._batch, self._column_block, self._chunk]
         if self._chunks > 1:
-            keys.append(self._row_block)
+            keys.append(self._row_block // max(1, self._blocking.held_rows))
         width = self._blocking.column_tiles * self._moving
         columns = np.clip(self._sizes.columns - self._column_block * width, 0, width)
         return self._block(self._right, content_version(*keys), columns, min(width, self._sizes.columns))
