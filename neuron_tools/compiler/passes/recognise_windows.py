@@ -2,12 +2,14 @@
 
 PyTorch's `index_copy_` along an inner axis arrives as one index per element, put together from the places
 along that axis and an iota for each other axis. What an iota counts through is a window. An `index_select`
-by an `arange` is a slice.
+by an `arange` is a slice. One element a row in a tensor of equal numbers (the gradient of a loss of class
+numbers) is a choice by place, which joins what is computed with it: nothing goes through HBM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from neuron_tools.compiler.graph import Rewriter, producers
@@ -34,10 +36,66 @@ class _Recogniser:
     def run(self) -> Module:
         """Rewrite all operations in order."""
         for operation in self._module.operations:
+            if operation.opcode == "scatter" and self._chooses_by_place(operation):
+                continue
             windows = self._windows(operation) if operation.opcode == "scatter" else {}
             kept = self._with_windows(operation, windows) if windows else operation
             self._rewriter.operations.append(self._as_slice(operation) or kept)
         return self._rewriter.finish()
+
+    def _chooses_by_place(self, scatter: Operation) -> bool:
+        """Emit a scatter of one element a row into equal numbers as a choice; False where it is none."""
+        operand, _, update = scatter.operands[:3]
+        found = self._row_places(scatter)
+        if found is None or not self._is_number(operand) or not _keeps_update(scatter):
+            return False
+        axis, place = found
+        shape = self._module.shape_of(operand)
+        index = self._spread(place, axis, shape, scatter)
+        type_ = self._rewriter.type_of(index)
+        counted = self._rewriter.add("iota", (), type_, scatter, iota_dimension=axis)
+        is_place = self._rewriter.add(
+            "compare", (counted, index), replace(type_, dtype="i1"), scatter,
+            comparison_direction="EQ", compare_type="SIGNED",
+        )  # fmt: skip
+        chosen = is_place, self._spread(update, axis, shape, scatter), operand
+        self._rewriter.operations.append(
+            replace(scatter, opcode="select", operands=chosen, attributes={}, regions=())
+        )
+        return True
+
+    def _row_places(self, scatter: Operation) -> tuple[int, int] | None:
+        """(axis, places along it) of a scatter of one element in each row along an axis."""
+        shape, written = (self._module.shape_of(scatter.operands[side]) for side in (0, 2))
+        dimensions, places = [], []
+        for axis, value in sorted(self._pieces(scatter)):
+            layout = self._views.layout(value)
+            dimension = _counted(layout)
+            if dimension is not None and layout.dims[dimension] == ((shape[axis], 1),):
+                dimensions.append(dimension)
+            else:
+                places.append((axis, value))
+        if len(places) != 1 or dimensions != sorted(set(dimensions)):
+            return None
+        rows = math.prod(shape) // max(1, shape[places[0][0]])
+        return places[0] if math.prod(written) == rows else None
+
+    def _spread(self, value: int, along: int, shape: Sequence[int], like: Operation) -> int:
+        """A value of one element a row, over whole rows along an axis."""
+        dtype = self._rewriter.type_of(value).dtype
+        axes = tuple(axis for axis in range(len(shape)) if axis != along)
+        rows = TensorType(tuple(shape[axis] for axis in axes), dtype)
+        each = self._rewriter.add("reshape", (value,), rows, like)
+        whole = TensorType(tuple(shape), dtype)
+        return self._rewriter.add("broadcast_in_dim", (each,), whole, like, broadcast_dimensions=axes)
+
+    def _is_number(self, value: int) -> bool:
+        made = self._made_by.get(value)
+        return (
+            made is not None
+            and made.opcode == "constant"
+            and isinstance(made.attributes.get("value"), (int, float, bool))
+        )
 
     def _as_slice(self, operation: Operation) -> Operation | None:
         """The slice that a gather is which counts along one axis and takes all of the others."""
@@ -137,6 +195,12 @@ class _Recogniser:
             start_indices=zeros, limit_indices=limits, strides=ones,
         )  # fmt: skip
         return self._rewriter.add("reshape", (part,), narrow, like)
+
+
+def _keeps_update(scatter: Operation) -> bool:
+    """Whether a scatter writes its update as it is, whatever is there."""
+    (region,) = scatter.regions or (None,)
+    return region is not None and region.results == region.parameters[1:]
 
 
 def _is_zero(layout: Layout) -> bool:

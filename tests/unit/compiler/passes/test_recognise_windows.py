@@ -122,3 +122,40 @@ def test_places_in_rows_of_their_own_are_looked_up():
     )  # fmt: skip
     operations = recognise_windows(module(text)).operations
     assert [operation.opcode for operation in operations] == ["iota", "gather"]
+
+
+ROWS, CLASSES = 64, 1000
+
+
+def one_element_a_row(*, operand: str = "zeros", combined: str = "%new", per_row: int = 1) -> str:
+    """`zeros.scatter(1, places, update)`, as the gradient of a loss of class numbers has it."""
+    whole, update = tensor((ROWS, CLASSES)), tensor((ROWS, per_row))
+    one, both = tensor((ROWS, per_row, 1), "i64"), tensor((ROWS, per_row, 2), "i64")
+    lines = [
+        f"%zeros = stablehlo.constant dense<0.0> : {whole}",
+        f"%c = stablehlo.iota dim = 0 : {tensor((ROWS,), 'i64')}",
+        f"%row = stablehlo.broadcast_in_dim %c, dims = [0] : ({tensor((ROWS,), 'i64')}) -> {one}",
+        f"%place = stablehlo.reshape %i : ({tensor((ROWS, per_row), 'i64')}) -> {one}",
+        f"%all = stablehlo.concatenate %row, %place, dim = 2 : ({one}, {one}) -> {both}",
+        f"""%r = "stablehlo.scatter"(%{operand}, %all, %u) <{{
+          scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1],
+            scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 2>}}> ({{
+          ^bb0(%old: tensor<f32>, %new: tensor<f32>):
+            %sum = stablehlo.add %old, %new : tensor<f32>
+            stablehlo.return {combined} : tensor<f32>
+        }}) : ({whole}, {both}, {update}) -> {whole}""",
+    ]
+    given = f"%given: {whole}, %i: {tensor((ROWS, per_row), 'i64')}, %u: {update}"
+    return f"func.func @main({given}) -> {whole} {{\n" + "\n".join(lines) + f"\nreturn %r : {whole}\n}}"
+
+
+def test_one_element_a_row_of_equal_numbers_is_a_choice_by_place():
+    program = compile_module(module(one_element_a_row()), CORE)
+    assert [row.opcode for row in program.hlo] == ["fusion"]
+    moved = program.dmas["bytes"].sum()
+    assert moved < 1.1 * ROWS * CLASSES * 4
+
+
+@pytest.mark.parametrize("other", [{"operand": "given"}, {"combined": "%sum"}, {"per_row": 2}])
+def test_other_scatters_of_elements_are_kept(other):
+    assert scatter_of(optimise(module(one_element_a_row(**other))))
