@@ -1,6 +1,7 @@
 """Traced models as bytes: libraries write them to files and hand them to the compiler, both in one process.
 
-The bytes are the model's StableHLO behind a line that names the trace; they stand for it in this process.
+The bytes are the model's StableHLO behind a line that names the trace; they stand for it in this process,
+which keeps the graphs of its models and none of their weights.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def graph_bytes(trace: RankedTrace) -> bytes:
     arguments = [StoredTensor.of(value) for value in trace.segment.arguments]
     text = graph_text(trace.segment.module.graph, arguments).text.encode()
     name = hashlib.sha256(text + repr(trace.call).encode()).hexdigest()
-    _traced[name] = trace
+    _traced[name] = trace.without_values()
     return json.dumps({"trace": name}).encode() + b"\n" + text
 
 

@@ -95,10 +95,21 @@ class RankedTrace:
         states = self.segment.inputs[: len(self.call.states)]
         return [*self.call.weight_shapes, *map(describe, states)]
 
+    def without_values(self) -> RankedTrace:
+        """The same trace, which keeps no memory of the weights: each call brings its own."""
+        first = len(self.segment.weights) - len(self.call.weights)
+        weights = [*self.segment.weights.items()]
+        shapes = {place: weight.to("meta") for place, weight in weights[first:]}
+        return replace(self, segment=replace(self.segment, weights={**dict(weights[:first]), **shapes}))
+
     def compiled(self, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None) -> Neff:
         """The archive, which has the model's constants in it."""
-        neff = compile_segment(self.segment, core, options, cache)
-        constants = [*self.segment.weights.values()][: len(self.segment.weights) - len(self.call.weights)]
+        values = {
+            place: torch.zeros_like(weight, device="cpu") if weight.is_meta else weight
+            for place, weight in self.segment.weights.items()
+        }
+        neff = compile_segment(replace(self.segment, weights=values), core, options, cache)
+        constants = [*values.values()][: len(values) - len(self.call.weights)]
         places = [(number, describe(constant)) for number, constant in enumerate(constants)]
         call = {name: getattr(self.call, name) for name in RankedCall.__annotations__}
         added = {INLINE_WEIGHTS: json.dumps(places).encode(), DESCRIPTION: json.dumps(call).encode()}
