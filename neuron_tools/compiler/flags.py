@@ -41,7 +41,6 @@ class CompilerFlags:
         lnc: Physical cores of a logical NeuronCore; 0 where it does not say.
         cache_directory: Where compiled graphs are kept; "" where it names none.
         pipeline_cores: NeuronCores of a NeuronCore Pipeline; 1: none.
-        without_effect: Options that change nothing here, in order.
     """
 
     options: CompilerOptions = field(default_factory=CompilerOptions)
@@ -49,7 +48,6 @@ class CompilerFlags:
     lnc: int = 0
     cache_directory: str = ""
     pipeline_cores: int = 1
-    without_effect: tuple[str, ...] = ()
 
 
 def parse_flags(
@@ -115,7 +113,7 @@ def _take(found: CompilerFlags, name: str, values: Sequence[str]) -> CompilerFla
         return replace(found, lnc=int(_choice(name, value, LOGICAL_CORES)))
     if name == "--cache-dir":
         return replace(found, cache_directory=value)
-    return replace(found, without_effect=(*found.without_effect, name))
+    return found  # one that changes nothing here
 
 
 def _cast(found: CompilerFlags, cast: tuple[str, str] | None) -> CompilerFlags:
