@@ -40,9 +40,10 @@ def main(arguments: list[str]) -> int:
         print(f"python -m neuron_tools: {problem}", file=sys.stderr)
         return 2
     from neuron_tools import compat
+    from neuron_tools.compat.commands import command_path
 
     compat.install()
-    os.environ["PYTHONPATH"] = compat.python_path()
+    os.environ["PYTHONPATH"], os.environ["PATH"] = compat.python_path(), command_path()
     sys.argv = rest
     if as_module:
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from neuron_tools import compat
 from neuron_tools.capture.options import VARIABLE, CaptureOptions
+from neuron_tools.compat.commands import command_path
 from neuron_tools.device.distributed.job import VALUES_VARIABLE
 from neuron_tools.hardware import CORES_VARIABLE, LNC_VARIABLE, instance_cores
 
@@ -25,4 +26,5 @@ def child_environment(options: CaptureOptions, environment: Mapping[str, str] = 
         VALUES_VARIABLE: options.values,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
         "PYTHONPATH": compat.python_path(environment),
+        "PATH": command_path(environment),
     }

@@ -1,8 +1,20 @@
-"""`neuronxcc.driver.CommandDriver`: what is imported of it is named, and says what it is when it is used."""
+"""`neuronxcc.driver.CommandDriver`: the compiler command as a function, which reads `sys.argv`."""
+
+import sys as _sys
 
 from neuron_tools.compat.absent import names_of
+from neuron_tools.compat.compiler_command import main as _main
 
-__getattr__ = names_of(
-    __name__,
-    "AWS's compiler is not here; run kernels themselves, or models by torch_neuronx, torch.compile or JAX.",
-)
+
+def main() -> None:
+    """Run the command.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    status = _main(_sys.argv[1:])
+    if status:
+        raise SystemExit(status)
+
+
+__getattr__ = names_of(__name__, "use main(), or the command neuronx-cc.")
