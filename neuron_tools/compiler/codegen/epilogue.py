@@ -133,9 +133,9 @@ class Epilogue:
         if self.group.shapes[value] is not Shape.FULL or (in_pieces and self.row_version is None):
             return False
         row_tiles = -(-self.row_count // self.context.core.sbuf_partitions)
-        return value in self._staying or may_stay(
-            self.context, value, row_tiles * self.columns * dtype.byte_count
-        )
+        size = row_tiles * self.columns
+        beside = sum(slots[0][0].dtype.byte_count for slots in self._staying.values())
+        return value in self._staying or may_stay(self.context, value, size * dtype.byte_count, size * beside)
 
     def _output(self, value: int, row_tile: int) -> Slot:
         dtype = chip_dtype(self.context.type_of(value).dtype)

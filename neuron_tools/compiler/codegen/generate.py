@@ -27,7 +27,7 @@ from neuron_tools.compiler.codegen.movement import MOVEMENTS
 from neuron_tools.compiler.codegen.pool_gradient import generate_max_pool_gradient
 from neuron_tools.compiler.codegen.random import generate_random
 from neuron_tools.compiler.codegen.ready_call import generate_custom_call
-from neuron_tools.compiler.codegen.residency import make_room
+from neuron_tools.compiler.codegen.residency import give_up_stays, make_room
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
@@ -93,7 +93,7 @@ def generate_group(context: Context, group: Group) -> None:
         generator(context, group)
     except OutOfOnChipMemory:
         # Nothing has been emitted yet: a loop allocates all its tiles before its first instruction.
-        if make_room(context):
+        if make_room(context) or give_up_stays(context, group.outputs):
             generate_group(context, group)
         else:
             generate_estimate(context, group)

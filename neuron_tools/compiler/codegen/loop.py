@@ -289,13 +289,15 @@ class _Body(LoopOperands, RowSums, RowParts, TurnedMoments):
         if not self._works_on_whole_rows:
             return {}
         made = {m.writes for m in self._selection.micros if m.shape is Shape.FULL and m.reduces != m.writes}
-        return {
-            key: value
-            for value, key in self._selection.stored.items()
-            if key in made
-            and self._group.shapes[value] is Shape.FULL
-            and may_stay(self._context, value, self._space.row_tiles * self._tile_bytes(self._dtype(key)))
-        }
+        staying: dict[Key, int] = {}
+        taken = 0
+        for value, key in self._selection.stored.items():
+            size = self._space.row_tiles * self._tile_bytes(self._dtype(key))
+            is_made = key in made and self._group.shapes[value] is Shape.FULL
+            if is_made and may_stay(self._context, value, size, taken):
+                staying[key] = value
+                taken += size
+        return staying
 
     # Engines and tables
 

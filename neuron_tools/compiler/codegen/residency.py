@@ -185,10 +185,17 @@ def _outside_reads(context: Context, inside: set[int]) -> set[int]:
     return found
 
 
-def may_stay(context: Context, value: int, byte_count: int) -> bool:
-    """Whether a planned stay of this many bytes per partition has room."""
+def may_stay(context: Context, value: int, byte_count: int, beside: int = 0) -> bool:
+    """Whether a planned stay of this many bytes per partition has room.
+
+    Args:
+        context: Of the program.
+        value: The result.
+        byte_count: What it takes.
+        beside: What other results of the same group take that stay.
+    """
     limit = context.core.sbuf_bytes_per_partition
-    total = byte_count + context.residency.bytes_per_partition()
+    total = byte_count + beside + context.residency.bytes_per_partition()
     return (
         value in context.residency.stays
         and byte_count <= VALUE_SHARE * limit
@@ -277,3 +284,10 @@ def make_room(context: Context, kept: Collection[int] = ()) -> bool:
         spill(context, context.residency.residents[value])
         release(context, value)
     return bool(values)
+
+
+def give_up_stays(context: Context, values: Iterable[int]) -> bool:
+    """Let none of these results stay, which have not been made yet; whether any should have."""
+    stays, given_up = context.residency.stays, set(values)
+    context.residency.stays = {value: stay for value, stay in stays.items() if value not in given_up}
+    return len(context.residency.stays) < len(stays)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from neuron_tools import hardware
 from neuron_tools.compiler.allocate import Allocator, OutOfOnChipMemory
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
@@ -67,6 +68,27 @@ def test_what_a_product_reads_too_is_turned_on_chip_and_never_stored():
     assert stored == 0 < intermediate_bytes(apart, Memory.HBM)
     assert intermediate_bytes(program, Memory.SBUF) < intermediate_bytes(apart, Memory.SBUF)
     assert tile_races(program) == 0
+
+
+def many_results_of_a_product(count: int, rows: int = 1024, depth: int = 3072, width: int = 768) -> str:
+    """A product times several tensors; the epilogue of the next one reads all of them."""
+    left, right, full = tensor((rows, depth)), tensor((depth, width)), tensor((rows, width))
+    dot = f"contracting_dims = [1] x [0] : ({left}, {right}) -> {full}"
+    lines = [f"%p = stablehlo.dot_general %a, %w, {dot}"]
+    lines += [f"%y{i} = stablehlo.multiply %p, %c{i} : {full}" for i in range(count)]
+    lines.append(f"%s0 = stablehlo.dot_general %b, %v, {dot}")
+    lines += [f"%s{i + 1} = stablehlo.add %s{i}, %y{i} : {full}" for i in range(count)]
+    lines[-1] = lines[-1].replace(f"%s{count} ", "%r ")
+    factors = ", ".join(f"%c{i}: {full}" for i in range(count))
+    return function(f"%a: {left}, %b: {left}, %w: {right}, %v: {right}, {factors}", full, *lines)
+
+
+@pytest.mark.parametrize(("target", "count"), [("trn1", 5), ("trn2", 8)])
+def test_results_of_one_product_leave_each_other_room(target, count):
+    core = hardware.get(target)
+    program = compile_module(module(many_results_of_a_product(count)), core)
+    assert not program.warnings
+    assert tile_races(program, core) == 0
 
 
 def test_staying_on_chip_is_no_slower():
