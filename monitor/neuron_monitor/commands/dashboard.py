@@ -49,7 +49,7 @@ def dashboard(
     host_metrics: str,
     sysfs_root: str | None,
 ) -> None:
-    """Show devices live in the browser: of this machine, or of a fleet.
+    """Show devices live in the browser, one machine's or a fleet's.
 
     The printed address carries a token without which nobody is answered.
     """

@@ -36,7 +36,7 @@ def prometheus(
     host_metrics: str,
     sysfs_root: str | None,
 ) -> None:
-    """Serve metrics to Prometheus: AWS's series under AWS's names, and more."""
+    """Serve AWS's metrics, and more, to Prometheus."""
     from neuron_monitor.api.instance import Instance
     from neuron_monitor.commands.start import make_pods, make_sampler
     from neuron_monitor.prometheus.exporter import Exporter

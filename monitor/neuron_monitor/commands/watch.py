@@ -37,11 +37,11 @@ def watch(
     host_metrics: str,
     sysfs_root: str | None,
 ) -> None:
-    """Print a line of JSON for each alert: failed executions, idle cores, latency, memory, throttling, bit
-    errors, compiling again and again.
+    """Print a line of JSON for each alert.
 
-    With `--to` the alerts go to `neuron-profile respond`, which finds the line behind them, or to any other
-    receiver of Alertmanager's messages.
+    Alerts tell of failed executions, idle cores, latency, memory, throttling, bit errors, and compiling again
+    and again. With `--to` the alerts go to `neuron-profile respond`, which finds the line behind them, or to
+    any other receiver of Alertmanager's messages.
     """
     from neuron_monitor.api.view import Windows
     from neuron_monitor.commands.start import make_sampler

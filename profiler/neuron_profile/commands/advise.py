@@ -27,9 +27,9 @@ from neuron_tools.command_line import command, json_option
 def advise(
     profile: str | None, neff_path: Path | None, session_file: Path | None, as_markdown: bool, as_json: bool
 ) -> None:
-    """List what slows PROFILE's program down, the largest gain first.
+    """Rank what slows PROFILE's program down by simulated gain.
 
-    Gains are simulated: the program runs again on the model of the chip without the cause.
+    For each gain the program runs again on the model of the chip without the cause.
     """
     from neuron_profile.analysis.advice.advise import find_all, what_is_lacking
     from neuron_profile.analysis.advice.context import Context

@@ -25,7 +25,7 @@ from neuron_tools.command_line import choice_option, command, json_option
 )
 @json_option
 def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) -> None:
-    """Look at PROFILE one way.
+    """Analyze idle time, roofline, memory, requests, and more.
 
     \b
     idle           busy and idle time of each engine, and why it was idle

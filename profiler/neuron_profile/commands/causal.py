@@ -21,9 +21,10 @@ from neuron_tools.command_line import choice_option, command, json_option
 @click.option("--limit", type=click.IntRange(1), default=40, show_default=True, help="How many to try.")
 @json_option
 def causal(profile: str, level: str, limit: int, as_json: bool) -> None:
-    """Make each line of PROFILE's program 10, 25 and 50 % faster in turn; rank them by what the whole gains.
+    """Rank source lines by what making them faster would gain.
 
-    Every number is a simulated run of the whole program, host included.
+    Each line of PROFILE's program is made 10, 25 and 50 % faster in turn. Every number is a simulated run of
+    the whole program, host included.
     """
     from neuron_profile.analysis.advice.context import Context
     from neuron_profile.analysis.errors import LacksDataError

@@ -15,7 +15,10 @@ from neuron_tools.command_line import command, json_option
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML too.")
 @json_option
 def check(profile: str, budget: str, junit: str | None, as_json: bool) -> int:
-    """Compare PROFILE with a budget; exit 1 and a table where a bound is broken."""
+    """Compare PROFILE with a budget; exit 1 where it is exceeded.
+
+    A table shows each bound that is broken.
+    """
     from neuron_profile.analysis.budget.budget import read_budget
     from neuron_profile.analysis.budget.checks import check_budget
     from neuron_profile.reports import budget_text

@@ -34,9 +34,10 @@ def diff(
     hourly_prices: tuple[float, float] | None,
     limit: int,
 ) -> None:
-    """Compare NEW with BASE by module and operation; the differences add up to that of the totals.
+    """Compare NEW with BASE by module and operation.
 
-    Each is a profile or a trace of another tool, such as a torch.profiler trace of a GPU.
+    The differences add up to that of the totals. NEW and BASE are each a profile or a trace of another tool,
+    such as a torch.profiler trace of a GPU.
     """
     from neuron_profile.analysis.comparison.cost import cost_of
     from neuron_profile.analysis.comparison.difference import compare

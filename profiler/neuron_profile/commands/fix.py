@@ -30,7 +30,7 @@ from neuron_tools.command_line import command, json_option
 )
 @json_option
 def fix(profile: str, number: int | None, diff_only: bool, write: bool, tree: Path, as_json: bool) -> int:
-    """Derive the edit that mends a finding of PROFILE, and measure it.
+    """Derive the edit for a finding of PROFILE, and measure it.
 
     The program is captured again with the edit and the fixed clock, in a copy of its folder, and what it
     computes is compared. This runs the program that the profile names. Exit 1 where the edit is not faster

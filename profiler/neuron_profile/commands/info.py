@@ -11,7 +11,10 @@ from neuron_tools.command_line import command, json_option
 @click.argument("profile", metavar="PROFILE")
 @json_option
 def info(profile: str, as_json: bool) -> None:
-    """Tell what PROFILE is: command, target, processes, tables, and whether it is complete."""
+    """Describe PROFILE: command, target, processes, tables.
+
+    It also says whether the profile is complete.
+    """
     from neuron_profile.analysis.identity import identify
     from neuron_profile.reports import info_text
     from neuron_profile.reports.terminal import output_console

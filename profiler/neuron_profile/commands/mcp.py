@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def mcp(
     profiles: tuple[str, ...], port: int | None, folders: tuple[Path, ...], token_file: str | None
 ) -> None:
-    """Answer an agent's questions about PROFILEs over standard input and output.
+    """Answer an agent's questions about PROFILEs, over MCP.
 
     An editor or agent starts this command and speaks the Model Context Protocol with it. With --port it is
     served over HTTP instead, to programs of this machine that send the printed token. In a folder, profiles

@@ -21,7 +21,7 @@ from neuron_tools.command_line import cleaning_up_when_terminated, command, is_w
 @click.option("--force", is_flag=True, help="Replace the profile if it exists.")
 @json_option
 def merge(profiles: tuple[Path, ...], output: Path, force: bool, as_json: bool) -> None:
-    """Join PROFILEs into one, their processes side by side on one clock.
+    """Join PROFILEs into one, on one clock.
 
     Where the clocks of two profiles cannot be related, the result says so instead of inventing an order.
     """

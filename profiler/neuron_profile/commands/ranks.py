@@ -56,7 +56,7 @@ def ranks(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Compare the ranks of PROFILEs: device and idle time, waiting in collectives, operations.
+    """Compare ranks: device and idle time, waiting, operations.
 
     A profile may hold one rank or many. Each rank becomes a few kilobytes where it is read; no process holds
     the events of more than one. With a Dask cluster a worker that is lost loses nothing: others do its ranks.

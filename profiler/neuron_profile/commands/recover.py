@@ -12,7 +12,10 @@ from neuron_tools.command_line import command
 @command(example="neuron-profile recover train.nprof")
 @click.argument("profile", metavar="PROFILE", type=click.Path(path_type=Path))
 def recover(profile: Path) -> None:
-    """Finish PROFILE from the recording that a killed capture, or one on a full disk, left in it."""
+    """Finish PROFILE from what a killed capture recorded.
+
+    A capture that met a full disk is finished in the same way.
+    """
     from neuron_tools.capture.recovery import recover as recover_profile
 
     report = recover_profile(profile)

@@ -44,10 +44,11 @@ def respond(
     pause: str,
     most: int,
 ) -> None:
-    """Take alerts from Prometheus, its Alertmanager or `neuron-monitor watch`, and name the line behind each.
+    """Find the source line behind alerts, and report it.
 
-    Looks at programs that run under `neuron-profile capture --last TIME`: writes what they did in their last
-    seconds as a profile, asks it for advice, and reports the first finding.
+    Takes alerts from Prometheus, its Alertmanager or `neuron-monitor watch`. Looks at programs that run under
+    `neuron-profile capture --last TIME`: writes what they did in their last seconds as a profile, asks it for
+    advice, and reports the first finding.
     """
     import os
 

@@ -62,11 +62,12 @@ def scale(
     as_json: bool,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in every layout, without values, and tell time, memory and cost of a step.
+    """Compare parallel layouts of COMMAND by time, memory, cost.
 
-    In COMMAND {dp}, {tp}, {pp}, {cp} and {ranks} stand for the layout's degrees. Of each layout only the
-    ranks that differ run, as with `capture --world-size --values skip`. On the front is what no other layout
-    beats in time, memory and cost at once.
+    COMMAND runs in each layout, without values; the figures are of one step. In COMMAND {dp}, {tp}, {pp},
+    {cp} and {ranks} stand for the layout's degrees. Of each layout only the ranks that differ run, as with
+    `capture --world-size --values skip`. On the front is what no other layout beats in time, memory and cost
+    at once.
     """
     from neuron_profile.analysis.layouts import layouts, with_front
     from neuron_profile.launch.sweep import measure_layout

@@ -14,7 +14,10 @@ from neuron_tools.command_line import command, json_option
 @json_option
 @click.option("--stablehlo", is_flag=True, help="Print the StableHLO it was compiled from.")
 def show(artifact: Path, as_json: bool, stablehlo: bool) -> None:
-    """Tell what FILE.neff is: target, tensors, instructions, source lines, warnings."""
+    """Describe FILE.neff: target, tensors, instructions.
+
+    It also lists source lines and warnings.
+    """
     import json
 
     from neuron_profile.reports.artifact_text import print_artifact

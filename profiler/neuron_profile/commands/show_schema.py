@@ -19,7 +19,10 @@ FORMATS = ("text", "openapi", "json")
     help="openapi prints OpenAPI YAML, one schema per table.",
 )
 def show_schema(tables: tuple[str, ...], output_format: str) -> None:
-    """Print the tables of profiles: columns, types, units and meanings; all unless TABLEs are named."""
+    """Print the tables of profiles: columns, types, units.
+
+    It also prints what each means. Without TABLEs, all tables are printed.
+    """
     from neuron_profile.reports import schema_text
     from neuron_tools.profile.schema import TABLES, table_schema
 

@@ -19,7 +19,7 @@ from neuron_tools.command_line import command
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Profile to make.")
 @click.option("--force", is_flag=True, help="Replace the profile if it exists.")
 def slice(profile: str, start: int, end: int, output: Path, force: bool) -> None:
-    """Write what happened between --start and --end of PROFILE as a profile of its own.
+    """Write a range of time of PROFILE as a profile of its own.
 
     Spans that reach beyond are cut at the edges; times start at 0 again.
     """

@@ -20,9 +20,10 @@ from neuron_tools.command_line import command
 @click.option("--reason", default="", help="Why; kept in the profile.")
 @click.argument("process_id", metavar="PID", type=click.IntRange(min=1))
 def snapshot(output: Path | None, last: str | None, reason: str, process_id: int) -> int:
-    """Write what the process PID did in its last seconds as a profile; it runs on.
+    """Write the last seconds of process PID as a profile.
 
-    PID is a process of a command that was started with `neuron-profile capture --last TIME -- COMMAND`.
+    The process runs on. PID is a process of a command that was started with `neuron-profile capture --last
+    TIME -- COMMAND`.
     """
     from neuron_profile.launch.destination import find_destination, shown
     from neuron_profile.launch.look_back import parse_time_ns

@@ -48,11 +48,11 @@ def tune(
     write: bool,
     as_json: bool,
 ) -> None:
-    """Search a kernel's parameters for the version that takes least simulated time.
+    """Search a kernel's parameters for the fastest version.
 
-    What may vary are keyword parameters annotated with Literal[...], and what --space names. A version that
-    computes other values or breaks a rule of the hardware is refused. The kernel's code runs here, in
-    processes of its own.
+    Times are simulated. What may vary are keyword parameters annotated with Literal[...], and what --space
+    names. A version that computes other values or breaks a rule of the hardware is refused. The kernel's code
+    runs here, in processes of its own.
     """
     from neuron_profile.reports.progress_bar import ProgressBar
     from neuron_profile.reports.terminal import output_console

@@ -11,7 +11,10 @@ from neuron_tools.command_line import command, json_option
 @click.argument("profile", metavar="PROFILE")
 @json_option
 def verify(profile: str, as_json: bool) -> int:
-    """Check PROFILE against the rules that hold for every profile; exit 1 where one is broken."""
+    """Check that PROFILE is consistent; exit 1 where it is not.
+
+    The rules hold for every profile, whoever wrote it.
+    """
     from neuron_profile.reports import verify_text
     from neuron_profile.reports.terminal import output_console
     from neuron_tools import open_profile

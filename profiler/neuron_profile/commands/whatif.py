@@ -24,7 +24,7 @@ from neuron_tools.command_line import command, json_option
 @click.option("--each", is_flag=True, help="Each change by itself too, not only all together.")
 @json_option
 def whatif(profile: str, changes: tuple[str, ...], each: bool, as_json: bool) -> None:
-    """Tell how long PROFILE's program would take with CHANGEs."""
+    """Simulate how long PROFILE's program takes with CHANGEs."""
     from neuron_profile.analysis.whatif.change import combined, parse_change
     from neuron_profile.analysis.whatif.run import WhatIf
     from neuron_profile.reports import advice_text

@@ -28,6 +28,7 @@ def test_help_lists_the_commands_and_needs_no_heavy_package() -> None:
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"
     assert all(f"\n  {name} " in answer.stdout for name in COMMANDS)
+    assert "..." not in answer.stdout.partition("Commands:")[2], "a command's first sentence fits its line"
 
 
 @pytest.mark.parametrize(
