@@ -162,6 +162,10 @@ def read_neff(path: Path) -> Neff:
     Raises:
         NeffError: It is missing, another kind of file, damaged, or of a newer version.
     """
+    if path.is_dir():
+        raise NeffError(
+            f"{path} is a folder: name a .neff file, or describe a profile by `neuron-profile info`."
+        )
     try:
         limits.check_size(path.stat().st_size)
         data = path.read_bytes()

@@ -153,15 +153,17 @@ def table_schema(name: str) -> TableSchema:
     """
     table = TABLES.get(name)
     if table is None:
-        raise UnknownTableError(f"A profile has no table {name!r}.{_hint(name)}")
+        raise UnknownTableError(no_such_table(name))
     return table
 
 
-def _hint(name: str) -> str:
+def no_such_table(name: str) -> str:
+    """The sentence for a table that no profile has; it names the nearest."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, TABLES, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    hint = f"Did you mean {near[0]!r}?" if near else "`neuron-profile show-schema` lists all tables."
+    return f"A profile has no table {name!r}. {hint}"
 
 
 @cache

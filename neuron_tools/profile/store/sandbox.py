@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.schema import no_such_table
 from neuron_tools.profile.store.alarms import ALARMS
 from neuron_tools.profile.store.catalog import text_literal
 
@@ -25,6 +26,7 @@ DEFAULT_TIMEOUT_S = 300.0
 TOO_MUCH_MEMORY = "The query needs more memory than its limit: aggregate or narrow it, or raise the limit."
 
 _PRAGMA = re.compile(r"(\s|/\*.*?\*/|--[^\n]*\n)*PRAGMA\b", re.IGNORECASE | re.DOTALL)
+_UNKNOWN_TABLE = re.compile(r"Catalog Error: Table with name (?P<name>\S+) does not exist!")
 _WORD = re.compile(rb"\w+")
 _READING = {b"SELECT", b"WITH", b"FROM", b"PIVOT", b"PIVOT_WIDER"}
 _WRITING = {b"INSERT", b"UPDATE", b"DELETE", b"MERGE", b"COPY", b"CREATE", b"INTO", b"EXPORT", b"ATTACH"}
@@ -156,4 +158,7 @@ def _message(error: duckdb.Error) -> str:
         return "A query reads the profile's tables only: files and the network are out of reach."
     if isinstance(error, duckdb.OutOfMemoryException):
         return TOO_MUCH_MEMORY
+    unknown = _UNKNOWN_TABLE.match(str(error))
+    if unknown:
+        return no_such_table(unknown["name"])
     return " ".join(str(error).split("\n\nLINE")[0].split())

@@ -12,7 +12,7 @@ from neuron_tools.command_line import choice_option, command, json_option
     example="neuron-profile analyze idle train.nprof\n"
     "neuron-profile analyze roofline train.nprof --level line --json"
 )
-@click.argument("analysis", type=click.Choice(ANALYSES.names()))
+@click.argument("analysis", metavar="ANALYSIS", type=click.Choice(ANALYSES.names()))
 @click.argument("profile", metavar="PROFILE")
 @choice_option(
     "--level",

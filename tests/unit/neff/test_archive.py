@@ -123,6 +123,11 @@ def test_a_missing_file_is_named(tmp_path):
         read_neff(tmp_path / "absent.neff")
 
 
+def test_a_folder_is_said_to_be_one(tmp_path):
+    with pytest.raises(NeffError, match=r"is a folder: name a \.neff file"):
+        read_neff(tmp_path)
+
+
 def test_a_zip_archive_of_something_else_is_refused(tmp_path):
     path = tmp_path / "other.neff"
     with zipfile.ZipFile(path, "w") as made:

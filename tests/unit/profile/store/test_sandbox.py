@@ -85,6 +85,16 @@ def test_everything_else_is_refused_in_one_sentence(profile, query):
     assert sorted(path.name for path in profile.path.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [("FROM Instructions", "Did you mean 'Instruction'?"), ("FROM zz", "show-schema` lists all tables")],
+)
+def test_an_unknown_table_is_told_as_one_of_a_profile(profile, query, hint):
+    with pytest.raises(QueryError, match="A profile has no table") as raised:
+        profile.query(query)
+    assert hint in str(raised.value)
+
+
 def test_a_lazy_relation_is_refused_alike(profile):
     with pytest.raises(QueryError, match="read-only: COPY is not allowed"):
         profile.sql("COPY Instruction TO 'x.csv'")
