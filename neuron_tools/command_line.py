@@ -6,6 +6,7 @@ usage); the traceback is printed only with `--debug`.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import traceback
@@ -22,6 +23,9 @@ from neuron_tools.version import installed_version
 DEBUG_KEY = "neuron_tools.debug"
 WHOLE_PROCESS_KEY = "neuron_tools.whole_process"
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_NO_NUMBER = re.compile(r"is not a valid (?P<kind>integer|float) range")
+_IS_NO = {"integer": "is no whole number", "float": "is no number"}
+"""In place of click's words for what is no number at all."""
 EXIT_INTERRUPTED = 130
 EXIT_SIGNAL_BASE = 128
 
@@ -183,7 +187,7 @@ def describe(error: Exception) -> tuple[str, int]:
 
 
 def _usage_text(error: click.ClickException) -> str:
-    text = error.format_message()
+    text = _NO_NUMBER.sub(lambda found: _IS_NO[found["kind"]], error.format_message())
     context = getattr(error, "ctx", None)
     if context is None:
         return text
