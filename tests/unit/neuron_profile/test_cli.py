@@ -37,8 +37,8 @@ def test_help_lists_the_commands_and_needs_no_heavy_package() -> None:
         (["bogus"], "Error: No such command 'bogus'. See 'neuron-profile --help'.\n"),
         (["query"], "Error: Missing argument 'PROFILE'. See 'neuron-profile query --help'.\n"),
         (
-            ["snapshot", "me"],
-            "Error: Invalid value for 'PID': 'me' is no whole number. See 'neuron-profile snapshot --help'.\n",
+            ["mcp", "--port", "me"],
+            "Error: Invalid value for '--port': 'me' is no whole number. See 'neuron-profile mcp --help'.\n",
         ),
         (["info", "--nope"], "Error: No such option '--nope'. See 'neuron-profile info --help'.\n"),
     ],
