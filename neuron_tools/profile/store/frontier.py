@@ -27,6 +27,8 @@ _TYPED = r"^<(stdin|string|console|ipython-input.*)>$|/ipykernel_[0-9]+/[0-9]+\.
 _COMMAND = "<string>"
 """The file name of `python -c`, and of code made at run time, such as the methods of data classes: a frame of
 the latter has a frame of another file above it."""
+_STARTERS = r"/multiprocessing/(spawn|forkserver|resource_tracker)\.py$"
+"""Python's files that such a command calls where Python itself wrote it, to start another process."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -97,6 +99,7 @@ def own_code_of(environment: Mapping[str, str]) -> OwnCode:
 def frontier_query(own: OwnCode) -> str:
     """SQL of the view. From the outermost frames inwards, each has its own line or that of its caller."""
     command = f"named.file = {_literal(_COMMAND)}"
+    started = f"SELECT parent FROM named WHERE regexp_matches(file, {_literal(_STARTERS)})"
     return f"""
 WITH RECURSIVE named AS (
     SELECT frame.id, coalesce(frame.parent_frame_id, '') AS parent, file.name AS file,
@@ -107,7 +110,8 @@ WITH RECURSIVE named AS (
     JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)
     LEFT JOIN StackFrameFunctionName function ON function.id = CAST(location.function_name_id AS VARCHAR)
 ), walked(id, own_id, in_command) AS (
-    SELECT id, CASE WHEN own THEN id END, {command} FROM named WHERE parent = ''
+    SELECT id, CASE WHEN own AND NOT ({command} AND id IN ({started})) THEN id END, {command}
+    FROM named WHERE parent = ''
     UNION ALL
     SELECT named.id,
         CASE WHEN named.own AND (walked.in_command OR NOT {command}) THEN named.id ELSE walked.own_id END,

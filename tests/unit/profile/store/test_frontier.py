@@ -67,6 +67,14 @@ def test_a_command_line_is_the_users_and_what_it_calls_counts_to_it():
     assert [line for _, line, _ in lines(command).values()] == [1, 3, 3, 3]
 
 
+def test_a_command_by_which_python_starts_a_process_is_not_the_users():
+    spawn = "/usr/lib/python3.11/multiprocessing/spawn.py"
+    worker = {"1": ("<string>", 1, ""), "2": (spawn, 122, "1"), "3": (MODEL, 90, "2"), "4": (TRAIN, 4, "3")}
+    found = lines(worker)
+    assert found["3"] == (MODEL, 90, False)
+    assert found["4"] == (TRAIN, 4, True)
+
+
 def test_a_stack_without_a_line_of_the_users_keeps_its_own():
     assert lines({"1": (MODEL, 90, ""), "2": (MODEL, 95, "1")})["2"] == (MODEL, 95, False)
 
