@@ -343,6 +343,9 @@ class _AttentionGradient:
 
     def _logarithms(self) -> Slot:
         """Of the sums of many tiles' rows: each tile's are one row in HBM, and are turned on chip."""
+        views, value = self._context.plan.views, self._operands["logarithms"]
+        if views.layout(value).root != views.of(value).root:
+            return self._logarithms_of_tokens()
         at, size = self._at, self._size
         block = at.queries // size
         new = first_seen(block)
@@ -363,6 +366,21 @@ class _AttentionGradient:
         self._loop.load(rows, transfer, active=new, after=location.tokens)
         self._turn(rows, self._products, turned, count, int(at.rows.max()), _SCORED, new)
         return turned
+
+    def _logarithms_of_tokens(self) -> Slot:
+        """The same of a token's heads, which lie side by side: queries are on partitions as they lie."""
+        at, layout = self._at, self._context.plan.views.layout(self._operands["logarithms"])
+        head = layout.dims[-2]
+        together = head[-1][0] if head and head[-1][1] == 1 else 1
+        loaded = self._slot("logarithms", together, DType.F32, self._of_heads("query", at.queries, together))
+        location = self._context.location(layout.root)
+        loaded.tensor = location.tensor
+        transfer = location.load(
+            self._context.load_queue(location), at.rows * together, together, at.rows,
+            strided=together < self._heads,
+        )  # fmt: skip
+        self._loop.load(loaded, transfer, active=first_seen(loaded.version), after=location.tokens)
+        return loaded
 
     def _bias(self) -> Slot:
         """A tile of what is added to scores; heads that share it find it where the one before left it."""

@@ -40,6 +40,8 @@ def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
 
 _READ_THROUGH = frozenset({"dot_general", "convolution", ATTENTION_GRADIENT})
 """Operations that load their operands from where views say that they lie."""
+_ROWS_OF_HEADS = 3
+"""Dimensions of numbers for each query: batch, head, token."""
 _MOVED = frozenset({"reshape", "convert", "broadcast_in_dim", "iota", "constant"})
 
 
@@ -71,13 +73,19 @@ class _Fusion(Joining):
         in_place = find_in_place(self._module, self._groups, self._views)
         return FusionPlan(self._module, self._ordered(), self._views, self._made_by, in_place)
 
+    def _root_read(self, operation: Operation, value: int) -> int:
+        """What is in memory; numbers of a token's heads that lie side by side are read as they lie."""
+        if operation.opcode == ATTENTION_GRADIENT and len(self._module.shape_of(value)) == _ROWS_OF_HEADS:
+            return self._views.layout(value).root
+        return self._views.of(value).root
+
     def _place(self, operation: Operation) -> None:
         if operation.opcode in ("dot_general", "convolution"):
             for value in operation.operands:
                 self._ensure(self._views.layout(value).root)
         else:
             for value in self._read(operation):
-                self._ensure(self._views.of(value).root)
+                self._ensure(self._root_read(operation, value))
         views = [self._views.of(value) for value in self._read(operation)]
         if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
             made = {self._group_of[view.root] for view in views if view.root in self._group_of}

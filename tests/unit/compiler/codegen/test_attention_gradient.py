@@ -270,3 +270,16 @@ def test_elements_of_four_bytes_are_turned_in_halves_where_that_is_quicker():
         assert set(turned["input_dtype"]) == {dtype}
         of_operands, of_scores, of_logarithms = 4 * 4, 4, 1
         assert len(turned) == count * (of_operands + of_scores + of_logarithms)
+
+
+def test_logarithms_of_a_tokens_heads_are_read_as_they_lie():
+    """As the forward pass on the device leaves them: (batch, tokens, heads) in memory."""
+    states = torch.empty(2, 128, 12, 64, dtype=torch.bfloat16, device="meta").transpose(1, 2)
+    logarithms = torch.empty(2, 128, 12, device="meta").transpose(1, 2)
+    graph = lowered(TARGET, *(states,) * 5, logarithms, 0.0, False)
+    program = compile_module(graph, TRN1)
+    assert [operation.opcode for operation in program.hlo] == [ATTENTION_GRADIENT]
+    loads = program.dmas[(program.dmas["source_memory"] == Memory.HBM) & (program.dmas["dtype"] == DType.F32)]
+    assert set(loads["descriptor_bytes"]) == {12 * 4}
+    assert int(loads["bytes"].sum()) == 2 * 128 * 12 * 4
+    assert tile_races(program, TRN1) == 0
