@@ -39,7 +39,9 @@ def generate_gather(context: Context, group: Group) -> None:
     row = _together(context.type_of(table).shape, operation.attributes.get("slice_sizes", ()))
     source, target = context.location(table), context.locations[result]
     loop, partitions, elements, run = _row_loop(context, count, row, target.dtype.byte_count, hlo)
-    index_tile = _load_indices(context, loop, indices, partitions)
+    numbers = operation.attributes.get("dimension_numbers", {})
+    is_batched = bool(numbers.get("operand_batching_dims"))
+    index_tile = _load_indices(context, loop, indices, partitions, is_batched=is_batched)
     dtype = chip_dtype(context.type_of(result).dtype)
     tile = loop.slot("rows", run * dtype.byte_count, dtype, extra_buffers=1)
     transfer = Transfer(
@@ -140,7 +142,8 @@ def _scatter_rows(
     source = context.location(update)
     row = _together(target.type.shape, _window_sizes(context, update, target, numbers))
     loop, partitions, elements, run = _row_loop(context, count, row, source.dtype.byte_count, hlo)
-    index_tile = _load_indices(context, loop, indices, partitions)
+    is_batched = bool(numbers.get("input_batching_dims"))
+    index_tile = _load_indices(context, loop, indices, partitions, is_batched=is_batched)
     dtype = chip_dtype(context.type_of(update).dtype)
     new = loop.slot("update", run * dtype.byte_count, dtype, extra_buffers=1)
     load = Transfer(
@@ -206,8 +209,10 @@ def _row_loop(
     return loop, partitions, elements, run
 
 
-def _load_indices(context: Context, loop: TileLoop, indices: int, partitions: np.ndarray) -> Slot:
-    """All indices, brought once; a tile uses its own column."""
+def _load_indices(
+    context: Context, loop: TileLoop, indices: int, partitions: np.ndarray, *, is_batched: bool
+) -> Slot:
+    """All indices, brought once; a tile uses its own column. Of batches the first row is added on chip."""
     columns = loop.iterations
     slot = loop.slot("indices", max(4, columns * 4), DType.I32, stationary=True)
     first = np.arange(loop.iterations) == 0
@@ -224,7 +229,17 @@ def _load_indices(context: Context, loop: TileLoop, indices: int, partitions: np
         item * columns, int(partitions.max()), location.purpose, location.dtype, location.tensor,
     )  # fmt: skip
     loop.load(slot, transfer, active=first, after=location.tokens)
-    return slot
+    return _rows_of_batches(loop, slot, columns, first) if is_batched else slot
+
+
+def _rows_of_batches(loop: TileLoop, indices: Slot, columns: int, first: np.ndarray) -> Slot:
+    """Indices within batches as rows of the whole table: where each batch begins is counted meanwhile."""
+    size = indices.bytes_per_partition
+    begins, rows = (loop.slot(name, size, DType.I32, stationary=True) for name in ("begins", "rows"))
+    loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(begins,), elements=columns, active=first)
+    loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(indices, begins), writes=(rows,), elements=columns,
+              active=first)  # fmt: skip
+    return rows
 
 
 def _store(

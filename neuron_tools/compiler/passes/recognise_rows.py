@@ -3,25 +3,30 @@
 `torch.gather` and `scatter_add` take an index for each element; one that was expanded over the last axes
 names the same row for all elements of it. Front ends then write each element's place as the index and
 counters (iotas) of the last axes. One descriptor for each row takes the place of one for each element.
-Where the counters are those of the first axes instead, each row is looked into by indices of its own: the
-first axes are batches of the look-up, and nothing has to write their counters.
+First axes that are counted through as well are batches, of rows or of look-ups within a row: nothing has to
+write their counters.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from neuron_tools.compiler.graph import OrderedPass, Rewriter
+from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
-from neuron_tools.compiler.views import Layout, Views
+from neuron_tools.compiler.views import Layout, Views, contiguous
 from neuron_tools.frozen import frozen
 
 _NUMBERS = {"gather": "dimension_numbers", "scatter": "scatter_dimension_numbers"}
 _COLLAPSED = {"gather": "collapsed_slice_dims", "scatter": "inserted_window_dims"}
 _MAPPED = {"gather": "start_index_map", "scatter": "scatter_dims_to_operand_dims"}
 _WINDOW = {"gather": "offset_dims", "scatter": "update_window_dims"}
+_BATCHED = {
+    "gather": ("operand_batching_dims", "start_indices_batching_dims"),
+    "scatter": ("input_batching_dims", "scatter_indices_batching_dims"),
+}
 
 
 def recognise_rows(module: Module) -> Module:
@@ -63,11 +68,16 @@ class _Rows(OrderedPass):
     def _looks_into_rows(self, elements: _Elements) -> bool:
         """Whether each element comes from its own row: only the last axis has an index that is looked up."""
         last = len(elements.table) - 1
-        return len(elements.places) == last + 1 > 1 and all(
-            elements.table[axis] == elements.places[axis]
-            and (elements.table[axis] == 1 or self._counts_only(elements.columns[axis], axis, last + 1))
-            for axis in range(last)
-        )
+        return len(elements.places) == last + 1 > 1 and self._batch_axes(elements, last) == last
+
+    def _batch_axes(self, elements: _Elements, most: int) -> int:
+        """How many of the first axes, of `most`, are counted through in the table as in the places."""
+        for axis in range(most):
+            size, rank = elements.table[axis], len(elements.places)
+            is_counted = size == 1 or self._counts_only(elements.columns[axis], axis, rank)
+            if size != elements.places[axis] or not is_counted:
+                return axis
+        return most
 
     def _counts_only(self, value: int, axis: int, rank: int) -> bool:
         strides = _strides(self._views.layout(value), rank)
@@ -141,17 +151,34 @@ class _Rows(OrderedPass):
     def _of_rows(self, operation: Operation, elements: _Elements, count: int) -> Operation:
         kept = len(elements.table) - count
         outer = elements.places[: len(elements.places) - count]
-        columns = [_first(self._rewriter, elements.columns[axis], outer, operation) for axis in range(kept)]
+        batches = self._batch_axes(elements, min(kept - 1, len(outer)))
+        columns = [self._first(elements.columns[axis], outer, operation) for axis in range(batches, kept)]
         indices = columns[0]
         if len(columns) > 1:
-            dtype = self._rewriter.type_of(columns[0]).dtype
-            indices = self._rewriter.add(
-                "concatenate", columns, TensorType((*outer, kept), dtype), operation, dimension=len(outer)
-            )
+            type_ = TensorType((*outer, len(columns)), self._rewriter.type_of(indices).dtype)
+            indices = self._rewriter.add("concatenate", columns, type_, operation, dimension=len(outer))
         window = tuple(range(len(outer), len(elements.places)))
-        attributes = _with_rows(operation, kept, window, elements.table, len(outer))
+        attributes = _with_rows(operation, range(batches, kept), window, elements.table, len(outer))
         operands = (operation.operands[0], indices, *operation.operands[2:])
         return replace(operation, operands=operands, attributes=attributes)
+
+    def _first(self, value: int, outer: Sequence[int], like: Operation) -> int:
+        """The indices of the first element of each row: shape (*outer, 1)."""
+        layout, rewriter = self._views.layout(value), self._rewriter
+        type_ = rewriter.type_of(value)
+        first = layout.root if layout.root >= 0 else value
+        is_expanded = (
+            rewriter.type_of(first).dtype == type_.dtype
+            and rewriter.type_of(first).element_count == math.prod(outer)
+            and layout.dims[: len(outer)] == contiguous(outer)
+        )
+        if not is_expanded:
+            limits = (*outer, *(1 for _ in type_.shape[len(outer) :]))
+            first = rewriter.add(
+                "slice", (value,), TensorType(limits, type_.dtype), like,
+                start_indices=(0,) * len(limits), limit_indices=limits, strides=(1,) * len(limits),
+            )  # fmt: skip
+        return rewriter.add("reshape", (first,), TensorType((*outer, 1), type_.dtype), like)
 
 
 def _operand_count(operation: Operation) -> int:
@@ -165,30 +192,20 @@ def _strides(layout: Layout, rank: int) -> list[int] | None:
     return [dim[0][1] if dim else 0 for dim in layout.dims[:rank]]
 
 
-def _first(rewriter: Rewriter, value: int, outer: Sequence[int], like: Operation) -> int:
-    """The indices of the first element of each row: shape (*outer, 1)."""
-    type_ = rewriter.type_of(value)
-    limits = (*outer, *(1 for _ in type_.shape[len(outer) :]))
-    first = rewriter.add(
-        "slice", (value,), TensorType(limits, type_.dtype), like,
-        start_indices=(0,) * len(limits), limit_indices=limits, strides=(1,) * len(limits),
-    )  # fmt: skip
-    return rewriter.add("reshape", (first,), TensorType((*outer, 1), type_.dtype), like)
-
-
 def _with_rows(
-    operation: Operation, kept: int, window: tuple[int, ...], table: tuple[int, ...], vector: int
+    operation: Operation, looked_up: range, window: tuple[int, ...], table: tuple[int, ...], vector: int
 ) -> dict[str, Any]:
-    """The attributes of the same for windows that reach over the last axes."""
+    """The attributes of the same for windows that reach over the last axes; the first ones are batches."""
     opcode = operation.opcode
     numbers = {
         **operation.attributes[_NUMBERS[opcode]],
-        _COLLAPSED[opcode]: tuple(range(kept)),
-        _MAPPED[opcode]: tuple(range(kept)),
+        _COLLAPSED[opcode]: tuple(looked_up),
+        _MAPPED[opcode]: tuple(looked_up),
         _WINDOW[opcode]: window,
+        **dict.fromkeys(_BATCHED[opcode] if looked_up.start else (), tuple(range(looked_up.start))),
         "index_vector_dim": vector,
     }
     attributes = {**operation.attributes, _NUMBERS[opcode]: numbers}
     if opcode == "gather":
-        attributes["slice_sizes"] = (*(1 for _ in range(kept)), *table[kept:])
+        attributes["slice_sizes"] = (*(1 for _ in range(looked_up.stop)), *table[looked_up.stop :])
     return attributes

@@ -267,16 +267,17 @@ def _gather(operation: Operation, module: Module) -> Iterator[Strategy]:
     if not isinstance(numbers, Mapping) or len(operation.operands) != 2:
         return
     table, indices = (module.shape_of(operand) for operand in operation.operands)
-    gone = {*numbers.get("collapsed_slice_dims", ()), *numbers.get("operand_batching_dims", ())}
-    if numbers.get("operand_batching_dims"):
-        return
+    batches = dict(
+        zip(numbers.get("start_indices_batching_dims", ()), numbers.get("operand_batching_dims", ()))
+    )
+    gone = {*numbers.get("collapsed_slice_dims", ()), *batches.values()}
     offsets = list(numbers.get("offset_dims", ()))
     vector = int(numbers.get("index_vector_dim", len(indices)))
     looked_up = [axis for axis in range(len(indices)) if axis != vector]
     placed = [axis for axis in range(len(module.shape_of(operation.results[0]))) if axis not in offsets]
     for source, place in zip(looked_up, placed):
         if can_split(indices, source):
-            yield Strategy((WHOLE, source), (place,))
+            yield Strategy((batches.get(source, WHOLE), source), (place,))
     taken = [axis for axis in range(len(table)) if axis not in gone]
     for source, place in zip(taken, offsets):
         if sizes[source] == table[source] and can_split(table, source):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from neuron_tools import hardware
+from neuron_tools.compiler import compile_logical
 from neuron_tools.compiler.passes.recognise_rows import recognise_rows
-from neuron_tools.records.program import Opcode
+from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, compiled, module, tensor
 
@@ -79,9 +81,9 @@ def test_elements_of_expanded_indices_are_rows(opcode):
     found = recognise_rows(module(elements(opcode)))
     operation = found.operations[-1]
     given = np.random.default_rng(1).integers(0, TABLE[1], PLACES[:2])
-    expected = np.stack([np.broadcast_to(np.arange(4)[:, None], given.shape), given], -1)
-    np.testing.assert_array_equal(indices_of(found, operation, given), expected)
+    np.testing.assert_array_equal(indices_of(found, operation, given), given[..., None])
     numbers = operation.attributes["dimension_numbers" if opcode == "gather" else "scatter_dimension_numbers"]
+    assert numbers["operand_batching_dims" if opcode == "gather" else "input_batching_dims"] == (0,)
     window = numbers["offset_dims" if opcode == "gather" else "update_window_dims"]
     assert (window, numbers["index_vector_dim"]) == ((2,), 2)
     if opcode == "gather":
@@ -98,7 +100,16 @@ def test_other_elements_stay(opcode, change):
 
 def test_rows_take_one_descriptor_each():
     program = compiled(elements("gather", (16, 512, 1024), (16, 20, 1024)))
-    assert simulate(program, CORE).duration_ps < 20e6
+    assert [operation.opcode for operation in program.hlo] == ["gather"]
+    assert simulate(program, CORE).duration_ps < 16e6
+
+
+def test_two_cores_share_the_batches_of_rows():
+    text = elements("gather", (16, 512, 1024), (16, 20, 1024))
+    program = compile_logical(recognise_rows(module(text)), hardware.get("trn2", lnc=2))
+    stored = [each.dmas[each.dmas["source_memory"] == Memory.SBUF] for each in program.of_cores]
+    halves = [int(dmas["bytes"].sum()) for dmas in stored]
+    assert halves == [16 * 20 * 1024 * 4 // 2] * 2
 
 
 def look_up(table=(16, 20, 1024), found=64):
