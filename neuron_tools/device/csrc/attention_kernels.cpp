@@ -110,6 +110,11 @@ void attention(const OperatorInfo& info, Stack* stack, int device) {
   push_attention(stack, query, key, {output, logsumexp}, {nothing, nothing.clone()});
 }
 
+// A result as the CPU's flash kernel leaves it: the heads of a token side by side.
+at::Tensor by_tokens(const at::Tensor& result, at::ScalarType type) {
+  return result.to(type).transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 // Gradients of attention with dropout; arguments as of `attention_backward`.
 void dropout_backward(const std::vector<c10::IValue>& a, Stack* stack) {
   const auto like = a[1].toTensor();
@@ -124,8 +129,8 @@ void dropout_backward(const std::vector<c10::IValue>& a, Stack* stack) {
   const auto of_scores = (of_weights - rows).mul_(of.weights).mul_(of.scale);
   const auto type = like.scalar_type();
   push(
-      *stack, at::matmul(of_scores, of.key).to(type), at::matmul(of_scores.transpose(-2, -1), of.query).to(type),
-      of_value.to(type), at::Tensor());
+      *stack, by_tokens(at::matmul(of_scores, of.key), type),
+      by_tokens(at::matmul(of_scores.transpose(-2, -1), of.query), type), by_tokens(of_value, type), at::Tensor());
 }
 
 // (grad_out, query, key, value, bias, grad_input_mask, out, logsumexp, cumulative q, cumulative k, max q,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
@@ -14,6 +15,12 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.lowering import lower
 from neuron_tools.records.program import FrameworkOperation
+
+_aten = torch.ops.aten
+_STORED_BY_TOKENS = (_aten._scaled_dot_product_fused_attention_overrideable_backward.default,)
+"""Operators whose results leave the heads of a token side by side in memory (`attention_kernels.cpp`)."""
+_GRADIENTS = 3
+"""Of queries, keys and values: that of a bias, which the device does not compute, is not among them."""
 
 
 def lower_operation(name: str, arguments: tuple[Any, ...]) -> Module:
@@ -34,11 +41,21 @@ def _lower(name: str, arguments: tuple[Any, ...]) -> Module:
     call = read_call(name, canonical_arguments(arguments))
 
     def build(builder: GraphBuilder) -> list[fx.Node]:
-        nodes = [leaf for leaf in pytree.tree_leaves(_add(builder, call)) if isinstance(leaf, fx.Node)]
+        made = _add(builder, call)
+        if call.target in _STORED_BY_TOKENS:
+            made = [_by_tokens(builder, gradient) for gradient in made[:_GRADIENTS]]
+        nodes = [leaf for leaf in pytree.tree_leaves(made) if isinstance(leaf, fx.Node)]
         results = dict.fromkeys([*nodes, *builder.written])
         return [node for node in results if node.meta["val"].numel()]
 
     return lower(build, (FrameworkOperation(name=name.split(".")[0]),), name)
+
+
+def _by_tokens(builder: GraphBuilder, gradient: Any) -> Any:
+    """A gradient (batch, heads, tokens, head size) as it lies in memory; None where it is not wanted."""
+    if not isinstance(gradient, fx.Node):
+        return gradient
+    return builder.call(_aten.transpose.int, (gradient, 1, 2), {}, row=0)
 
 
 def _add(builder: GraphBuilder, call: Call) -> Any:

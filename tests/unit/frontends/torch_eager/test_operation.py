@@ -300,3 +300,13 @@ def test_random_integers_lower_natively(overload, bounds):
     module = lower_operation(f"aten::random_{overload}", arguments)
     assert module.warnings == ()
     assert "rng" in [operation.opcode for operation in module.operations]
+
+
+def test_gradients_of_attention_are_left_by_tokens():
+    """As the device leaves them in memory, whatever the order of queries."""
+    target = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward.default
+    states, place = f(2, 4, 8, 16), i(2)
+    operands = (*(states for _ in range(4)), None, [True] * 3 + [False], states, f(2, 4, 8))
+    arguments = describe_call(target, (*operands, place, place, 8, 8, 0.0, False, place, place), {})
+    module = lower_operation(target.name(), arguments)
+    assert [module.shape_of(value) for value in module.results] == [(2, 8, 4, 16)] * 3
