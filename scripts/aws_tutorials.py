@@ -232,10 +232,14 @@ def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tutorials that are named, or all; returns 1 where one fails."""
+    """Run the tutorials that are named, or all; returns 1 where one fails, 2 where a name is unknown."""
     if arguments[:1] == ["--prepare"]:
         PREPARE[arguments[1]]()
         return 0
+    unknown = [name for name in arguments if name not in TUTORIALS]
+    if unknown:
+        print(f"No tutorial is named {unknown[0]}: choose from {', '.join(TUTORIALS)}.", file=sys.stderr)
+        return 2
     failures = 0
     for name in arguments or TUTORIALS:
         reason = missing(name)

@@ -53,3 +53,8 @@ def test_a_warning_that_names_an_error_is_not_what_ended_a_program() -> None:
     lines = "dill.py:4: PicklingWarning: leads to RecursionError\n[default0]:ValueError: no such shape\n"
     ended = subprocess.CompletedProcess([], 1, "", lines)
     assert aws_tutorials._last_line(ended) == "[default0]:ValueError: no such shape"
+
+
+def test_an_unknown_name_is_told_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert aws_tutorials.main(["mlp_of_another_name"]) == 2
+    assert "choose from mlp," in capsys.readouterr().err
