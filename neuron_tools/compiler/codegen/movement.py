@@ -27,7 +27,7 @@ def generate_slice(context: Context, group: Group) -> None:
     run = slice_run(operation, context.type_of(operation.operands[0]).shape)
     source, result = operation.operands[0], operation.results[0]
     if not _moves_planes(context, group, (result, source), run, fills=False):
-        _move(context, group, [(source, run)])
+        _move(context, group, [(source, run)], size_of=result)
 
 
 def generate_concatenate(context: Context, group: Group) -> None:
@@ -65,7 +65,7 @@ def generate_pad(context: Context, group: Group) -> None:
     fills = context.type_of(result).element_count > context.type_of(source).element_count
     sides = (source, result) if fills else (result, source)
     if not _moves_planes(context, group, sides, run, fills=fills):
-        _move(context, group, [(source, run)], fill=True)
+        _move(context, group, [(source, run)], fill=True, size_of=source if fills else result)
 
 
 def _moves_planes(context: Context, group: Group, sides: tuple[int, int], run: int, *, fills: bool) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.space import Space
@@ -75,8 +76,11 @@ def _emit(context: Context, group: Group, length: int, needed: int) -> None:
     results = [_result(context, loop, space, value) for value in operation.results]
     passes = -(-min(needed, space.chunk) // AT_ONCE)
     network = _network_passes(length)
+    if passes <= network and needed < space.chunk:
+        _emit_largest(context, loop, group, space, slots[0], needed)
+        return
     if passes <= network:
-        _eight_at_a_time(loop, slots[0], results, passes, partitions, widths)
+        _eight_at_a_time(loop, slots[0], results, partitions, widths, passes=passes)
     else:
         for _ in range(network):
             loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=slots[:2], writes=results[:1],
@@ -94,16 +98,40 @@ def _network_passes(length: int) -> int:
     return stages * (stages + 1)
 
 
-def _eight_at_a_time(
-    loop: TileLoop, keys: Slot, results: list[Slot], passes: int, partitions: np.ndarray, widths: np.ndarray
+def _emit_largest(
+    context: Context, loop: TileLoop, group: Group, space: Space, keys: Slot, needed: int
 ) -> None:
+    """Only the largest of each row: among those of its pieces, which stay on chip, in the end."""
+    operation, partitions, passes = group.operations[0], space.partition_counts(), -(-needed // AT_ONCE)
+    version, is_last = space.row_tile(), space.chunk_number() == space.chunks - 1
+    found = [
+        loop.slot("largest", space.chunks * needed * dtype.byte_count, dtype, version=version)
+        for dtype in (chip_dtype(context.type_of(value).dtype) for value in operation.results)
+    ]
+    _eight_at_a_time(loop, keys, found, partitions, space.widths(), passes=passes)
+    if space.chunks > 1:
+        among = np.full(space.iterations, space.chunks * needed)
+        _eight_at_a_time(loop, found[0], found, partitions, among, passes=passes, active=is_last)
+    for value, slot in zip(operation.results, found):
+        location, rows = context.locations[value], space.tile_row_counts()
+        store = location.store(context.store_queue(), rows * needed, needed, partitions)
+        loop.store(slot, store, active=is_last)
+    loop.emit()
+    for value in operation.results:
+        context.complete(value, loop.stored())
+
+
+def _eight_at_a_time(
+    loop: TileLoop, keys: Slot, results: list[Slot], partitions: Ints, widths: Ints, *, passes: int,
+    active: Bools | None = None,
+) -> None:  # fmt: skip
     for _ in range(passes):
         loop.step(Engine.VECTOR, Opcode.MAX8, reads=(keys,), writes=results[:1], partitions=partitions,
-                  elements=widths, accumulates=True)  # fmt: skip
+                  elements=widths, active=active, accumulates=True)  # fmt: skip
         loop.step(Engine.VECTOR, Opcode.FIND_INDEX8, reads=(keys, results[0]), writes=results[-1:],
-                  partitions=partitions, elements=widths, accumulates=True)  # fmt: skip
+                  partitions=partitions, elements=widths, active=active, accumulates=True)  # fmt: skip
         loop.step(Engine.VECTOR, Opcode.MATCH_REPLACE8, reads=(keys, results[0]), writes=(keys,),
-                  partitions=partitions, elements=widths)  # fmt: skip
+                  partitions=partitions, elements=widths, active=active)  # fmt: skip
 
 
 def _load(context: Context, loop: TileLoop, space: Space, value: int) -> Slot:
