@@ -17,7 +17,7 @@ from neuron_tools.frozen import frozen
 
 HEIGHT, LANE_PIXELS = 280, 22
 WINDOWS, RATE_WINDOWS, CURVE_POINTS = 300, 60, 201
-MOST_PARTS = 1500
+MOST_PARTS = 600
 """In the lanes of one chart: each is a rectangle in the browser."""
 QUANTILES = (0.5, 0.95, 0.99)
 STEPS, QUEUED, PREFILL, DECODE = "Steps", "Queued", "Prefill", "Decode"
@@ -75,7 +75,7 @@ def _parts(loop: ServingLoop, chosen: Sequence[int]) -> list[Part]:
         parts += [Part(0, STEPS, step.start_ns, step.end_ns, note)] if own else []
         for place in own:
             start = max(step.start_ns, loop.requests[place].token_ns[0])
-            note = f"{shared}, {duration(step.end_ns - start)}"
+            note = f"step {step.number}, {duration(step.end_ns - start)}"
             parts += [Part(lanes[place], DECODE, start, step.end_ns, note)] if step.end_ns > start else []
     return parts
 

@@ -37,7 +37,7 @@ from neuron_profile.reports.quantities import count, duration
 from neuron_tools.profile.reader import Profile
 
 SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
-LANES, ROWS, LINE_WIDTH = "requests-lanes", 300, 32
+LANES, ROWS, LINE_WIDTH = "requests-lanes", 100, 32
 ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
     "arrival": ("By arrival", lambda request: request.arrived_ns),
     "first": ("Slowest first token", lambda request: -request.first_token_ns),

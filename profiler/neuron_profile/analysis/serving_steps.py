@@ -15,12 +15,16 @@ from neuron_tools.profile.reader import Profile
 
 # Tokens between which the host gave the device nothing to do are of one step.
 _WORK = """
-WITH ends AS (SELECT unnest(?::BIGINT[]) AS process, unnest(?::BIGINT[]) AS end_ns),
-work AS (
-    SELECT coalesce(process_idx, 0) AS process, start_ts FROM HostSpan WHERE kind IN ('dispatch', 'module')
+WITH moments AS (
+    SELECT unnest(?::BIGINT[]) AS process, unnest(?::BIGINT[]) AS end_ns, NULL AS begun_ns
+    UNION ALL SELECT coalesce(process_idx, 0), start_ts, start_ts FROM HostSpan
+    WHERE kind IN ('dispatch', 'module')
+), reached AS (
+    SELECT process, end_ns, begun_ns IS NULL AS is_end,
+        max(begun_ns) OVER (PARTITION BY process ORDER BY end_ns) AS begun_ns
+    FROM moments
 )
-SELECT ends.process, ends.end_ns, coalesce(work.start_ts, -1) AS begun_ns
-FROM ends ASOF LEFT JOIN work ON ends.process = work.process AND work.start_ts <= ends.end_ns
+SELECT process, end_ns, coalesce(begun_ns, -1) AS begun_ns FROM reached WHERE is_end
 """
 
 
