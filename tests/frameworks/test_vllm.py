@@ -121,10 +121,22 @@ def test_pages_of_a_narrower_type_than_the_models(
     assert [tokens[0] for tokens in said(output, "tokens")] == [tokens[0] for tokens in expected]
 
 
-def test_keys_and_values_in_fp8_are_refused_before_the_engine_starts(model: str, tmp_path: Path) -> None:
-    answer = ran(tmp_path, *generate(model, TOKENS, kv_cache_dtype="fp8"))
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype fp8 not supported"),
+        (
+            {"speculative_config": {"method": "draft_model", "model": ".", "num_speculative_tokens": 2}},
+            "drafts by draft_model not supported, only by ngram and suffix",
+        ),
+    ],
+)
+def test_what_the_platform_lacks_is_refused_before_the_engine_starts(
+    model: str, options: dict[str, Any], reason: str
+) -> None:
+    answer = ran(Path(model), *generate(model, TOKENS, **options))
     assert answer.returncode == 1
-    assert "cannot serve this configuration (kv_cache_dtype fp8 not supported)" in answer.stderr
+    assert f"cannot serve this configuration ({reason})" in answer.stderr
     assert "EngineCore" not in answer.stdout + answer.stderr
 
 
@@ -162,6 +174,37 @@ def test_a_model_shared_out_over_two_cores_has_the_cpus_tokens(
     assert overview.occupancy.cores == 2
     assert overview.serving is not None
     assert (len(overview.serving.requests), overview.serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
+
+
+def test_a_model_in_two_stages_has_the_cpus_tokens(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    output = run(tmp_path, *generate(model, TOKENS, pipeline_parallel_size=2))
+    assert said(output, "tokens") == first(expected)
+
+
+def test_experts_shared_out_over_two_cores_give_the_cpus_tokens(model: str, tmp_path: Path) -> None:
+    options = {"tensor_parallel_size": 2, "enable_expert_parallel": True}
+    found, on_cpu = (
+        said(run(tmp_path, *generate(f"{model}/mixtral", TOKENS, **more), **variables), "tokens")
+        for more, variables in ((options, {}), ({"block_size": 32}, ON_CPU))
+    )
+    assert found == on_cpu
+
+
+def test_steps_of_decode_are_one_graph_each_unless_they_are_to_run_eagerly(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    names: list[set[str]] = []
+    for eager in (False, True):
+        folder = tmp_path / str(eager)
+        folder.mkdir()
+        command = generate(model, TOKENS, enforce_eager=eager)
+        assert said(run(folder, *CAPTURE, sys.executable, *command), "tokens") == first(expected)
+        with neuron_tools.open_profile(folder / "run.nprof") as profile:
+            rows = profile.query("SELECT name FROM Executable WHERE kind = 'graph'").to_pylist()
+        names.append({row["name"].partition("_")[0] for row in rows})
+    assert names == [{"LlamaForCausalLM"}, set()]
 
 
 def test_a_captured_server_answers_by_http_and_tells_its_requests(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from vllm.v1.attention.backend import (
     AttentionBackend,
+    AttentionCGSupport,
     AttentionImpl,
     AttentionMetadataBuilder,
     AttentionType,
@@ -23,6 +24,8 @@ from vllm.v1.attention.backend import (
 )
 from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 from vllm.v1.kv_cache_interface import KVCacheLayout
+
+from neuron_tools.frontends.vllm_platform.tracing import traced
 
 
 class PagedAttentionBackend(AttentionBackend):
@@ -98,7 +101,8 @@ class BatchPart:
             found = keys <= own
             if window is not None:
                 found &= keys > own - window
-            self.masks[window] = found
+            if not torch.compiler.is_compiling():
+                self.masks[window] = found
         return found
 
 
@@ -113,6 +117,7 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
     """Makes the parts from vLLM's account of the batch, once a step for all layers."""
 
     reorder_batch_threshold = 1
+    _cudagraph_support = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
 
     def __init__(
         self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device
@@ -125,13 +130,18 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
     ) -> BatchParts:
         """The parts of a batch whose decodes stand first."""
         decodes, _, _, _ = split_decodes_and_prefills(common_attn_metadata)
-        ranges = ((0, decodes), (decodes, common_attn_metadata.num_reqs))
-        parts = [self._part(common_attn_metadata, *rows) for rows in ranges if rows[0] < rows[1]]
+        # Requests that only fill a graph have no token in vLLM's account, and one here.
+        all_starts = np.arange(decodes + 1), common_attn_metadata.query_start_loc_cpu.numpy()[decodes:]
+        parts = [
+            self._part(common_attn_metadata, first, starts.astype(np.int64))
+            for first, starts in zip((0, decodes), all_starts)
+            if len(starts) > 1
+        ]
         return BatchParts(parts)
 
-    def _part(self, common: Any, first: int, last: int) -> BatchPart:
-        starts = common.query_start_loc_cpu.numpy()[first : last + 1].astype(np.int64)
-        lengths = common.seq_lens_cpu_upper_bound.numpy()[first:last]
+    def _part(self, common: Any, first: int, starts: npt.NDArray[np.int64]) -> BatchPart:
+        last = first + len(starts) - 1
+        lengths = common.seq_lens_cpu_upper_bound.numpy()[first:last].clip(min=1)
         tokens, positions, places = _padded(starts, lengths)
         pages = _bucket(-(-int(lengths.max()) // self._block_size), common.block_table_tensor.shape[1])
         return BatchPart(
@@ -192,6 +202,7 @@ class PagedAttention(AttentionImpl[BatchParts]):
         self.sliding_window, self.kv_cache_dtype = sliding_window, kv_cache_dtype
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
 
+    @traced
     def do_kv_cache_update(
         self,
         layer: Any,
@@ -207,12 +218,15 @@ class PagedAttention(AttentionImpl[BatchParts]):
             key: (tokens, heads, size).
             value: (tokens, heads, size).
             kv_cache: (pages, heads, block size, 2 * size), with the tokens of a page outermost in memory.
-            slot_mapping: Each token's slot, (tokens) int64.
+            slot_mapping: Each token's slot, (tokens) int64; -1 for one that only fills a graph.
         """
+        if torch.compiler.is_compiling():
+            slot_mapping = slot_mapping.clamp(min=0)  # of the page that no request has
         slots = kv_cache.transpose(1, 2).flatten(0, 1)
         count = slot_mapping.shape[0]
         slots.index_copy_(0, slot_mapping, torch.cat((key[:count], value[:count]), -1).to(slots.dtype))
 
+    @traced
     def forward(
         self, layer: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, kv_cache: torch.Tensor,
         attn_metadata: BatchParts | None, output: torch.Tensor, output_scale: torch.Tensor | None = None,

@@ -7,9 +7,13 @@ from typing import Any
 
 import torch
 from torch.nn.functional import pad
+from vllm import _custom_ops
+from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
 from vllm.triton_utils.dispatcher import KernelOverride
 from vllm.v1.sample import rejection_sampler
 from vllm.v1.worker import block_table
+
+from neuron_tools.frontends.vllm_platform import experts
 
 
 def install() -> None:
@@ -24,6 +28,8 @@ def install() -> None:
     for launcher, function in replacements:
         if not isinstance(launcher.kernel, KernelOverride):
             launcher.kernel = KernelOverride(launcher.kernel, function)
+    _custom_ops.topk_softmax, _custom_ops.topk_sigmoid = experts.choose_by_softmax, experts.choose_by_sigmoid
+    MoERunner._select_forward = experts.forward_of
 
 
 def map_slots(

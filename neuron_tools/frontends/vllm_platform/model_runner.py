@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
+from vllm.distributed.parallel_state import get_pp_group
+from vllm.v1.worker import gpu_model_runner
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+from neuron_tools.frontends.vllm_platform.graphs import CompiledSteps
 
 
 class NeuronModelRunner(GPUModelRunner):
@@ -16,6 +21,15 @@ class NeuronModelRunner(GPUModelRunner):
     def __init__(self, vllm_config: Any, device: torch.device) -> None:
         with _streams_of_the_device():
             super().__init__(vllm_config, device)
+
+    def load_model(self, *arguments: Any, **options: Any) -> None:
+        """Load the model, and have its graphs compiled for this device."""
+        with patch.object(gpu_model_runner, "CUDAGraphWrapper", CompiledSteps):
+            super().load_model(*arguments, **options)
+        if not get_pp_group().is_first_rank:  # vLLM makes them in a trial run, which there is none of
+            self.intermediate_tensors = self.model.make_empty_intermediate_tensors(
+                batch_size=self.max_num_tokens, dtype=self.model_config.dtype, device=self.device
+            )
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
 NAME = "neuron"
+_DRAFTS = ("ngram", "suffix")
+"""Methods of speculative decoding that need no model of their own, whose drafting is Triton's."""
 _GRACE_S = 5
 """What an engine's process is given to end before it is killed: it writes the rest of its profile."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
@@ -39,7 +41,7 @@ class NeuronPlatform(Platform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
-        """Choose this platform's worker and scheduler, and run the model operator by operator.
+        """Choose this platform's worker and scheduler, and what of the model is compiled.
 
         Args:
             vllm_config: vLLM's settings, which are changed.
@@ -69,7 +71,13 @@ class NeuronPlatform(Platform):
             scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.{name}"
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
-        compilation.cudagraph_mode = CUDAGraphMode.NONE
+        graphs = compilation.cudagraph_mode.has_full_cudagraphs() and vllm_config.lora_config is None
+        compilation.cudagraph_mode = CUDAGraphMode.FULL_DECODE_ONLY if graphs else CUDAGraphMode.NONE
+
+    @classmethod
+    def support_static_graph_mode(cls) -> bool:
+        """Steps that add a token to each request are graphs, unless the user wants none."""
+        return True
 
     @classmethod
     def get_attn_backend_cls(
@@ -153,11 +161,13 @@ def _asked_in_vain(vllm_config: Any) -> Iterable[str]:
     """What the settings alone show to be missing; each layer's attention is looked at when it is made."""
     from neuron_tools.frontends.vllm_platform.attention import PagedAttentionBackend
 
-    model, cache = vllm_config.model_config, vllm_config.cache_config
+    model, cache, drafts = vllm_config.model_config, vllm_config.cache_config, vllm_config.speculative_config
     if model is not None and model.use_mla:
         yield "MLA not supported"
     if cache is not None and not PagedAttentionBackend.supports_kv_cache_dtype(cache.cache_dtype):
         yield f"kv_cache_dtype {cache.cache_dtype} not supported"
+    if drafts is not None and drafts.method not in _DRAFTS:
+        yield f"drafts by {drafts.method} not supported, only by {' and '.join(_DRAFTS)}"
 
 
 def _refuse(reasons: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Writes a Llama with random weights, a tokenizer whose words are `w0`, `w1`, ..., and a LoRA adapter."""
+"""Writes a Llama and a Mixtral with random weights, a tokenizer of words `w0`, `w1`, ..., a LoRA adapter."""
 
 import json
 import sys
@@ -7,7 +7,13 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 WORDS = 253
 folder = sys.argv[1]
@@ -20,21 +26,27 @@ words = {
 }
 tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
 tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-PreTrainedTokenizerFast(
-    tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-).save_pretrained(folder)
-LlamaForCausalLM(
-    LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        initializer_range=0.2,  # far from uniform logits: rounding chooses no token
-    )
-).float().save_pretrained(folder)
+
+
+def tokenizer_in(place: "str | Path") -> None:
+    """Write the tokenizer to a folder."""
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    ).save_pretrained(place)
+
+
+tokenizer_in(folder)
+sizes = {
+    "vocab_size": len(words),
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.2,  # far from uniform logits: rounding chooses no token
+}
+LlamaForCausalLM(LlamaConfig(**sizes)).float().save_pretrained(folder)
 
 adapter, rank = Path(folder) / "adapter", 4
 adapter.mkdir()
@@ -47,3 +59,7 @@ factors = {
 save_file(factors, adapter / "adapter_model.safetensors")
 settings = {"peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
 (adapter / "adapter_config.json").write_text(json.dumps(settings))
+
+mixtral = Path(folder) / "mixtral"
+tokenizer_in(mixtral)
+MixtralForCausalLM(MixtralConfig(**sizes, num_local_experts=4)).float().save_pretrained(mixtral)
