@@ -12,6 +12,7 @@ scripts run on the CPU too, with another device; those of inference run the mode
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import resource
@@ -231,17 +232,35 @@ def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
     return lines[0].strip() if lines else f"exit status {ended.returncode}"
 
 
+def _tutorial(name: str) -> str:
+    if name not in TUTORIALS:
+        raise argparse.ArgumentTypeError(f"No tutorial is named {name}: choose from {', '.join(TUTORIALS)}.")
+    return name
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"Exit status: 0 where all that could run passed, 1 where one failed, 2 for a wrong use.\n\n"
+        f"Tutorials: {', '.join(TUTORIALS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "names", nargs="*", type=_tutorial, metavar="NAME", help="a tutorial; all where none is named"
+    )
+    parser.add_argument(
+        "--prepare", choices=PREPARE, help=argparse.SUPPRESS
+    )  # what each starts in its folder
+    return parser.parse_args(arguments)
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run the tutorials that are named, or all; returns 1 where one fails, 2 where a name is unknown."""
-    if arguments[:1] == ["--prepare"]:
-        PREPARE[arguments[1]]()
+    """Run the tutorials that are named, or all; returns 1 where one fails."""
+    parsed = _parse(arguments)
+    if parsed.prepare:
+        PREPARE[parsed.prepare]()
         return 0
-    unknown = [name for name in arguments if name not in TUTORIALS]
-    if unknown:
-        print(f"No tutorial is named {unknown[0]}: choose from {', '.join(TUTORIALS)}.", file=sys.stderr)
-        return 2
     failures = 0
-    for name in arguments or TUTORIALS:
+    for name in parsed.names or TUTORIALS:
         reason = missing(name)
         if reason:
             print(f"{name}: not run: {reason}")

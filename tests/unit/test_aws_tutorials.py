@@ -55,6 +55,19 @@ def test_a_warning_that_names_an_error_is_not_what_ended_a_program() -> None:
     assert aws_tutorials._last_line(ended) == "[default0]:ValueError: no such shape"
 
 
-def test_an_unknown_name_is_told_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert aws_tutorials.main(["mlp_of_another_name"]) == 2
-    assert "choose from mlp," in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("argument", "status", "said"),
+    [
+        ("mlp_of_another_name", 2, "No tutorial is named mlp_of_another_name: choose from mlp,"),
+        ("--no-such-option", 2, "--no-such-option"),
+        ("--help", 0, "Tutorials: mlp,"),
+    ],
+)
+def test_usage_is_told_with_the_tutorials_that_there_are(
+    argument: str, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        aws_tutorials.main([argument])
+    assert ended.value.code == status
+    output = capsys.readouterr()
+    assert said in (output.err if status else output.out)
