@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from neuron_tools.errors import NeuronToolsError
+from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.extras import what_is_lacking
 from neuron_tools.frozen import frozen
 
@@ -21,6 +21,10 @@ _LOG = logging.getLogger("neuron_tools")
 
 class PartError(NeuronToolsError):
     """A part cannot be loaded, or there is none of that name."""
+
+
+class UnknownPartError(PartError, UsageError):
+    """There is no part of a name that was asked for."""
 
 
 @frozen
@@ -50,11 +54,12 @@ class Door:
         """A part.
 
         Raises:
-            PartError: There is none of that name, or it cannot be loaded; the sentence says why.
+            UnknownPartError: There is none of that name; the sentence has those that there are.
+            PartError: It cannot be loaded; the sentence says why.
         """
         entry = self._entries().get(name)
         if entry is None:
-            raise PartError(f"There is no {self.noun} {name!r}; there are: {', '.join(self.names())}.")
+            raise UnknownPartError(f"There is no {self.noun} {name!r}; there are: {', '.join(self.names())}.")
         try:
             return entry.load()
         except Exception as error:  # a part of another package may fail in any way

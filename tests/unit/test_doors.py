@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from neuron_tools.doors import Door, PartError
+from neuron_tools.doors import Door, PartError, UnknownPartError
 
 NUMBERS = Door(
     "neuron_tools.test_numbers", "number", (("pi", "math:pi"), ("lost", "math:lost"), ("e", "math:e"))
@@ -25,8 +25,9 @@ def test_a_part_that_cannot_be_loaded_is_left_out_and_told_once(caplog):
 
 
 def test_what_does_not_exist_is_refused_with_what_does():
-    with pytest.raises(PartError, match=r"There is no number 'two'; there are: pi, lost, e\."):
+    with pytest.raises(UnknownPartError, match=r"There is no number 'two'; there are: pi, lost, e\.") as told:
         NUMBERS.load("two")
+    assert told.value.exit_status == 2
 
 
 def test_ours_are_not_foreign():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,23 @@ import click
 
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, SPELLINGS
 from neuron_tools.command_line import choice_option
+from neuron_tools.errors import UsageError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+def _existing_folder(context: click.Context, option: click.Parameter, folder: str | None) -> str | None:
+    """A folder that was asked for is there; the one that is found may come with the first program."""
+    if folder and not os.path.isdir(folder):
+        raise UsageError(
+            f"There is no folder {folder}: name the tree of devices, which holds neuron0, neuron1, ..."
+        )
+    return folder
+
+
 tree_option: Decorator = click.option(
     "--sysfs-root",
+    callback=_existing_folder,
     metavar="DIR",
     help="Tree of devices to read instead of the driver's: of a simulated driver, or a recorded copy.",
 )

@@ -36,11 +36,6 @@ class LogRing:
         self._read = self._retained.first_record
         self._marks: deque[_Mark] = deque()
 
-    @property
-    def kept_records(self) -> int:
-        """Records that are in the ring now."""
-        return self._read - self._retained.first_record
-
     def advance(self) -> Table:
         """Take in what was logged since the last call, and take away what is too old.
 

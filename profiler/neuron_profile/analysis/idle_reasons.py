@@ -69,11 +69,6 @@ class EngineTime:
     finished_ns: int
     host_ns: int
 
-    @property
-    def parts_ns(self) -> int:
-        """Sum of all parts."""
-        return self.busy_ns + self.dma_ns + self.engine_ns + self.other_ns + self.finished_ns + self.host_ns
-
 
 PARTS = ("busy_ns", "dma_ns", "engine_ns", "other_ns", "finished_ns", "host_ns")
 

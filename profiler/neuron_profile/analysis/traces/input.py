@@ -90,11 +90,6 @@ class InputPipeline:
     steps: tuple[InputStep, ...]
     stages: tuple[InputStage, ...]
 
-    @property
-    def input_share(self) -> float:
-        """Part of the steps in which the host waited for data."""
-        return self.input_ns / self.duration_ns if self.duration_ns else 0.0
-
 
 @dataclass(frozen=True)
 class _Process:

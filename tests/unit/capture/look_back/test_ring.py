@@ -32,7 +32,6 @@ def test_what_is_younger_than_the_time_asked_for_stays(tmp_path: Path, last_ns: 
         assert len(ring.advance()) == 10
     kept = read_records(tmp_path, Retained.of(tmp_path).first_record)
     assert int(kept["host_end_ns"][-1]) == 1995
-    assert len(kept) == ring.kept_records
     missing = [ns for ns in range(5, 1996, 10) if ns >= 1995 - last_ns and ns not in kept["host_end_ns"]]
     assert not missing
     assert len(kept) <= last_ns // 10 + 2 * 10  # at most one look more than needed, and the last
@@ -53,7 +52,7 @@ def test_size_counts_more_than_time(tmp_path: Path) -> None:
     for look in range(10):
         append(tmp_path, ranges(100 * look, 10))
         ring.advance()
-    assert ring.kept_records <= 30
+    assert len(read_records(tmp_path, Retained.of(tmp_path).first_record)) <= 30
 
 
 def test_memory_held_by_what_is_gone_is_remembered(tmp_path: Path) -> None:

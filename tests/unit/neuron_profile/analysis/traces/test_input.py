@@ -33,7 +33,6 @@ def test_each_step_has_its_wait_and_what_the_device_lost(tmp_path):
     assert (found.duration_ns, found.input_ns, found.copy_ns, found.starved_ns) == (
         200_000, 80_000, 10_000, 70_000,
     )  # fmt: skip
-    assert found.input_share == 0.4
 
 
 def test_a_trace_without_steps_is_one(tmp_path):
