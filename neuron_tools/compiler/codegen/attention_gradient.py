@@ -20,6 +20,7 @@ from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.attention_tiles import first_seen, heads_beside, heads_together
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.movement import fill_tensor
 from neuron_tools.compiler.codegen.psum_readers import PsumReaders
 from neuron_tools.compiler.codegen.slot import Slot, Step
 from neuron_tools.compiler.codegen.tables import load_tables
@@ -92,13 +93,15 @@ class _AttentionGradient:
         query, key = (context.type_of(self._operands[name]) for name in ("query", "key"))
         self._depth, self._width = query.shape[-1], context.type_of(self._operands["value"]).shape[-1]
         heads, key_heads = math.prod(query.shape[:-2]), math.prod(key.shape[:-2])
-        self._shared = heads // key_heads
+        self._key_heads, self._shared = key_heads, heads // key_heads
         self._size = context.core.tensor_columns
         self._heads = query.shape[1]
         sizes = (query.shape[-2], key.shape[-2])
         is_causal = bool(operation.attributes["is_causal"])
         self._by_tokens = operation.attributes.get("by_tokens", ())
         self._loses = bool(operation.attributes["dropout"])
+        self._unseen = max(0, sizes[1] - sizes[0]) if is_causal else 0
+        sizes = (sizes[0], sizes[1] - self._unseen)
         self._at = _Tiles.of(heads, self._shared, sizes, self._size, is_causal=is_causal)
         self._query_tiles, self._key_tiles = (-(-size // self._size) for size in sizes)
         self._dtype = chip_dtype(query.dtype)
@@ -126,6 +129,23 @@ class _AttentionGradient:
         self._loop.emit()
         for value, step in stores:
             self._context.complete(value, self._loop.completion(step))
+        if self._unseen:
+            self._fill_unseen()
+
+    def _fill_unseen(self) -> None:
+        """Zeros for the keys and values of each head that lie in the future of all queries."""
+        rows = self._unseen
+        columns_of = {1: self._depth, 2: self._width}
+        for part, columns in columns_of.items():
+            if part not in self._results:
+                continue
+            location = self._context.locations[self._results[part]]
+            beside = location.type.shape[2] if part in self._by_tokens else 1
+            tokens = fill_tensor(
+                self._context, location, self._hlo,
+                count=self._key_heads * rows * columns, run=rows * columns * beside,
+            )  # fmt: skip
+            self._context.complete(self._results[part], tokens)
 
     # Engines
 

@@ -220,12 +220,25 @@ def _shared_bytes(context: Context, size: int) -> int:
     return -(-size // (packet * context.core.dma_engines)) * packet
 
 
-def fill_tensor(context: Context, location: Location, hlo: int) -> dict[int, int]:
-    """Write a constant to all of a tensor: one SBUF tile, stored again and again."""
+def fill_tensor(
+    context: Context, location: Location, hlo: int, *, count: int | None = None, run: int | None = None
+) -> dict[int, int]:
+    """Write a constant to a tensor: one SBUF tile, stored again and again.
+
+    Args:
+        context: Where code goes.
+        location: The tensor.
+        hlo: The row that this belongs to.
+        count: Elements to write; all of them by default.
+        run: How many of these lie together; all of them by default.
+
+    Returns:
+        What completes it.
+    """
     item = location.dtype.byte_count
-    count = location.type.element_count
+    count = location.type.element_count if count is None else count
     partitions = min(context.core.sbuf_partitions, count)
-    columns = min(-(-count // partitions), 16384 // item)
+    columns = min(-(-count // partitions), 16384 // item, run or count)
     splits = -(-count // (columns * partitions))
     loop = TileLoop(context, splits, hlo)
     tile = loop.slot("fill", columns * item, location.dtype, stationary=True)

@@ -72,6 +72,17 @@ def test_the_future_is_not_computed():
     assert products(causal) == products(all_pairs) * 36 // 64 + diagonal_tiles
 
 
+@pytest.mark.parametrize("of_tokens", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(129, 300), (100, 700), (16, 17)])
+def test_keys_in_the_future_of_all_queries_have_gradients_of_zero(rows, columns, of_tokens):
+    graph = module(rows=rows, columns=columns, causal=True, of_tokens=of_tokens)
+    program = compile_module(graph, TRN1)
+    check(program, TRN1)
+    assert tile_races(program) == 0
+    assert moved_bytes(program)[1] == 2 * 2 * 4 * 64 * (rows + 2 * columns)
+    assert products(program) == products(compile_module(module(rows=rows, causal=True), TRN1))
+
+
 def test_heads_that_share_keys_add_up_in_one_gradient():
     program = compile_module(module(heads=8, key_heads=2), TRN1)
     assert moved_bytes(program)[1] == 2 * 2 * 256 * 64 * (8 + 2 + 2)
