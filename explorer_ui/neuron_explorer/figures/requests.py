@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from neuron_explorer.parts.chart import axis_unit, plain, short
+from neuron_explorer.parts.chart import axis_unit, plain, short, without_middle
 from neuron_explorer.theme import BLUE, GREEN, GREY, ORANGE, VERMILION, Theme
 from neuron_profile.analysis.request_times import RequestTimes
 from neuron_profile.analysis.serving_steps import ServingLoop
@@ -17,8 +17,13 @@ from neuron_tools.frozen import frozen
 
 HEIGHT, LANE_PIXELS = 280, 22
 WINDOWS, RATE_WINDOWS, CURVE_POINTS = 300, 60, 201
+LABEL_ROOM = 1.4
+"""Of the axis of latencies, for the labels of the longest ones: nothing is drawn right of a rising curve."""
 MOST_PARTS = 600
 """In the lanes of one chart: each is a rectangle in the browser."""
+NAME_WIDTH = 60
+ISOLATED, ISOLATED_END = "\u2068", "\u2069"
+"""Around an ID: one of a script that is read from the right turns no words beside it."""
 QUANTILES = (0.5, 0.95, 0.99)
 STEPS, QUEUED, PREFILL, DECODE = "Steps", "Queued", "Prefill", "Decode"
 _COLOURS = {STEPS: GREEN, QUEUED: GREY, PREFILL: ORANGE, DECODE: BLUE}
@@ -82,10 +87,11 @@ def _parts(loop: ServingLoop, chosen: Sequence[int]) -> list[Part]:
 
 def _before_decode(request: RequestTimes, lane: int) -> Iterator[Part]:
     begun, first = request.begun_ns, request.token_ns[0]
+    name = f"{ISOLATED}{without_middle(request.request, NAME_WIDTH)}{ISOLATED_END}"
     if begun > request.arrived_ns:
         waited = duration(begun - request.arrived_ns)
-        yield Part(lane, QUEUED, request.arrived_ns, begun, f"{request.request} queued {waited}")
-    note = f"{request.request} to the first token {duration(first - begun)}"
+        yield Part(lane, QUEUED, request.arrived_ns, begun, f"{name} queued {waited}")
+    note = f"{name} to the first token {duration(first - begun)}"
     yield Part(lane, PREFILL, begun, first, note)
 
 
@@ -115,16 +121,13 @@ def latency_figure(times_ns: Sequence[float], theme: Theme) -> Any:
         x=[time / factor for time in marked], y=[100 * quantile for quantile in QUANTILES],
         mode="markers+text", marker={"color": VERMILION, "size": 8}, cliponaxis=False, hoverinfo="skip",
         text=[f" p{100 * quantile:.0f} {duration(time)} " for quantile, time in zip(QUANTILES, marked)],
-        textposition=[
-            f"{above} {'left' if 2 * time > max(times_ns) else 'right'}"
-            for above, time in zip(("middle", "bottom", "top"), marked)
-        ],
+        textposition=[*["bottom right"] * (len(marked) - 1), "top right"],
     )  # fmt: skip
     figure = go.Figure([curve, marks])
     figure.update_layout(
         theme.layout(
             height=HEIGHT, showlegend=False,
-            xaxis={"title": {"text": unit}, "rangemode": "tozero"},
+            xaxis={"title": {"text": unit}, "range": [0, LABEL_ROOM * max(times_ns) / factor or 1]},
             yaxis={"title": {"text": "% of requests"}, "range": [0, 104]},
         )
     )  # fmt: skip

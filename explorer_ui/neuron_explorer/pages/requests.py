@@ -21,7 +21,7 @@ from neuron_explorer.figures.requests import (
     throughput_figure,
 )
 from neuron_explorer.page import Page, Site, View
-from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.chart import chart_card, without_middle
 from neuron_explorer.parts.key_numbers import key_numbers
 from neuron_explorer.parts.quantities import Cell, count_cell, time_cell
 from neuron_explorer.parts.states import empty_state
@@ -37,7 +37,7 @@ from neuron_profile.reports.quantities import count, duration
 from neuron_tools.profile.reader import Profile
 
 SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
-LANES, ROWS, LINE_WIDTH = "requests-lanes", 100, 32
+LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 100, 32, 40
 ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
     "arrival": ("By arrival", lambda request: request.arrived_ns),
     "first": ("Slowest first token", lambda request: -request.first_token_ns),
@@ -67,7 +67,7 @@ def _serving_loop(profile: Profile) -> ServingLoop | None:
 
 
 def layout(view: View) -> list[Any]:
-    """Components of the page; `order` in the address chooses which requests have lanes."""
+    """Components of the page; `order` in the address chooses which requests are shown first."""
     return [REQUESTS.show(view)]
 
 
@@ -102,29 +102,45 @@ def REQUESTS(view: View) -> Any:
 def _numbers(serving: Serving, loop: ServingLoop) -> Any:
     """What the summary says of the requests, and how many share a step."""
     shared = sum(len(step.requests) for step in loop.steps) / len(loop.steps)
-    waited = serving.queue(0.5)
+    medians = (
+        ("Queue", serving.queue(0.5)), ("First token", serving.first_token(0.5)),
+        ("Per further token", serving.per_token(0.5)),
+    )  # fmt: skip
     return key_numbers(
         [
-            ("Requests", f"{len(serving.requests):,}", count(serving.tokens, "token")),
+            ("Requests", f"{len(serving.requests):,}", _tokens(serving, loop)),
             ("Throughput", f"{serving.tokens_per_s:,.1f}", "tokens/s"),
-            *([] if waited is None else [("Queue", duration(waited), "median")]),
-            ("First token", duration(serving.first_token(0.5)), "median"),
-            ("Per further token", duration(serving.per_token(0.5)), "median"),
+            *((name, duration(time), "median") for name, time in medians if time is not None),
             ("Requests per step", f"{shared:.2f}", f"mean of {count(len(loop.steps), 'step')}"),
         ]
     )
 
 
+def _tokens(serving: Serving, loop: ServingLoop) -> str:
+    unfinished = sum(not request.is_finished for request in loop.requests)
+    left = f", {unfinished:,} unfinished" if unfinished else ""
+    return f"{count(serving.tokens, 'token')}{left}"
+
+
+def _order(view: View) -> str:
+    asked = view.address.get("order") or ""
+    return asked if asked in ORDERS else "arrival"
+
+
+def _in_order(view: View, serving: Serving) -> list[int]:
+    """Places of all requests in the order that was asked for."""
+    key = ORDERS[_order(view)][1]
+    return sorted(range(len(serving.requests)), key=lambda place: key(serving.requests[place]))
+
+
 def _lanes(view: View, loop: ServingLoop, serving: Serving) -> list[Any]:
-    asked = view.address.get("order")
-    order = asked if asked in ORDERS else "arrival"
-    chosen = _with_room(loop, serving, ORDERS[order][1])
+    chosen = _with_room(loop, _in_order(view, serving))
     left = (
         "" if len(chosen) == len(loop.requests) else f" {len(chosen):,} of {len(loop.requests):,} are shown."
     )
     titles = {name: title for name, (title, _) in ORDERS.items()}
     return [
-        tabs(view, "order", "Lanes", titles, order),
+        tabs(view, "order", "Order", titles, _order(view)),
         chart_card(
             "Requests over time",
             _leading(view, lanes_figure(loop, chosen, view.theme)),
@@ -134,9 +150,8 @@ def _lanes(view: View, loop: ServingLoop, serving: Serving) -> list[Any]:
     ]
 
 
-def _with_room(loop: ServingLoop, serving: Serving, key: Callable[[Request], float]) -> list[int]:
+def _with_room(loop: ServingLoop, order: Sequence[int]) -> Sequence[int]:
     """Places of the first requests in an order, at least one, whose parts one chart holds."""
-    order = sorted(range(len(loop.requests)), key=lambda place: key(serving.requests[place]))
     parts = list(accumulate(len(loop.requests[place].token_ns) + 2 for place in order))
     return order[: max(1, bisect_right(parts, MOST_PARTS))]
 
@@ -172,9 +187,9 @@ def _quantiles(serving: Serving) -> Any:
 
 
 def _requests(view: View, loop: ServingLoop, serving: Serving) -> Any:
-    pairs = list(zip(loop.requests, serving.requests))
-    rows = [_row(view, times, measured) for times, measured in pairs[:ROWS]]
-    return table_card("Requests", HEADINGS, rows, explains=_first_of(pairs, "request"))
+    chosen = _in_order(view, serving)[:ROWS]
+    rows = [_row(view, loop.requests[place], serving.requests[place]) for place in chosen]
+    return table_card("Requests", HEADINGS, rows, explains=_first_of(loop.requests, "request"))
 
 
 def _first_of(rows: Sequence[Any], noun: str) -> str:
@@ -183,12 +198,20 @@ def _first_of(rows: Sequence[Any], noun: str) -> str:
 
 def _row(view: View, times: RequestTimes, request: Request) -> list[Any]:
     return [
-        Cell(request.request, href=_workspace(view, times.arrived_ns, times.ended_ns)),
+        _name(view, times),
         time_cell(request.arrived_ns), count_cell(request.tokens), time_cell(request.queue_ns),
         time_cell(request.prefill_ns), time_cell(request.first_token_ns), time_cell(request.decode_ns),
         time_cell(request.per_token_ns), Cell(f"{request.tokens_per_s:,.1f}", request.tokens_per_s, True),
         _line(view, times),
     ]  # fmt: skip
+
+
+def _name(view: View, times: RequestTimes) -> Cell:
+    request = times.request
+    shown = without_middle(request, NAME_WIDTH) + ("" if times.is_finished else " (unfinished)")
+    whole = None if shown == request else request
+    href = _workspace(view, times.arrived_ns, times.ended_ns)
+    return Cell(shown, whole, href=href, title=whole or "")
 
 
 def _line(view: View, times: RequestTimes) -> Cell:

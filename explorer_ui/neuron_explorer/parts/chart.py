@@ -69,6 +69,9 @@ def plain(text: str) -> str:
 
 def short(text: str, length: int = MOST_LABEL) -> str:
     """A long text without its middle, for an axis; escaped."""
-    if len(text) > length:
-        text = f"{text[: length // 2 - 1]}…{text[-(length // 2) :]}"
-    return plain(text)
+    return plain(without_middle(text, length))
+
+
+def without_middle(text: str, length: int) -> str:
+    """A text of at most so many characters: of a longer one, its start and its end."""
+    return text if len(text) <= length else f"{text[: length // 2 - 1]}…{text[-(length // 2) :]}"

@@ -2,7 +2,8 @@
 
 A request is a range `request ID` (`torch.profiler.record_function`), open from its arrival to its end. Its
 tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
-A range `queue ID` ends when it is first worked on.
+A range `queue ID` ends when it is first worked on. A range is written when it ends: a request that was still
+running when the capture ended is told of by its `queue ID` and `token ID` alone.
 """
 
 from __future__ import annotations
@@ -13,9 +14,22 @@ from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _REQUESTS = """
-SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, '^request (\\S+)$', 1) AS id,
-    thread_idx AS thread, start_ts AS start_ns, end_ts AS end_ns, source_file AS file, source_line AS line
-FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^request \\S+$') ORDER BY start_ts
+WITH marks AS (
+    SELECT split_part(name, ' ', 1) AS mark, coalesce(process_idx, 0) AS process,
+        split_part(name, ' ', 2) AS id, thread_idx AS thread, start_ts AS start_ns, end_ts AS end_ns,
+        source_file AS file, source_line AS line
+    FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, '^(request|queue|token) \\S+$')
+), requests AS (FROM marks WHERE mark = 'request'
+), unfinished AS (
+    SELECT queue.* REPLACE (token.end_ns AS end_ns)
+    FROM (FROM marks WHERE mark = 'queue') queue
+    JOIN (SELECT process, id, max(end_ns) AS end_ns FROM marks WHERE mark = 'token' GROUP BY ALL) token
+        ON token.process = queue.process AND token.id = queue.id AND queue.end_ns <= token.end_ns
+    WHERE NOT EXISTS (
+        FROM requests WHERE requests.process = queue.process AND requests.id = queue.id
+            AND queue.start_ns BETWEEN requests.start_ns AND requests.end_ns)
+)
+SELECT * FROM requests UNION ALL SELECT * FROM unfinished ORDER BY start_ns
 """
 _ENDS = """
 SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, ?, 1) AS id, end_ts AS end_ns
@@ -40,10 +54,11 @@ class RequestTimes:
     Attributes:
         process: Of the capture: ProcessInfo.process_idx.
         request: Its ID.
-        arrived_ns, ended_ns: Its range.
+        arrived_ns, ended_ns: Its range; it ends with the last token of one that was not finished.
         started_ns: When it was first worked on; None where no range `queue ID` tells.
         token_ns: The ends of its tokens, ascending.
         file, line: Where its range was opened; "" and 0 where that is not known.
+        is_finished: Whether it ended before the capture did.
     """
 
     process: int
@@ -54,6 +69,7 @@ class RequestTimes:
     token_ns: tuple[int, ...]
     file: str = ""
     line: int = 0
+    is_finished: bool = True
 
     @property
     def begun_ns(self) -> int:
@@ -103,6 +119,7 @@ def _times(
         token_ns=tuple(_of(row, tokens) or _calls(profile, row)),
         file=row["file"] or "",
         line=row["line"] or 0,
+        is_finished=row["mark"] == "request",
     )
 
 

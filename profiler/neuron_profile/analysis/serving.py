@@ -75,21 +75,20 @@ class Serving:
 
     def first_token(self, quantile: float) -> float:
         """A quantile (0-1) of the time to the first token, in ns."""
-        return _quantile((request.first_token_ns for request in self.requests), quantile)
+        return float(np.quantile([request.first_token_ns for request in self.requests], quantile))
 
-    def per_token(self, quantile: float) -> float:
-        """A quantile of the time per token, in ns; 0 where no request has two."""
+    def per_token(self, quantile: float) -> float | None:
+        """A quantile of the time per token, in ns; None where no request has two."""
         return _quantile((request.per_token_ns for request in self.requests), quantile)
 
     def queue(self, quantile: float) -> float | None:
         """A quantile of the time in the queue, in ns; None where it is not known."""
-        known = [request.queue_ns for request in self.requests if request.queue_ns is not None]
-        return _quantile(known, quantile) if known else None
+        return _quantile((request.queue_ns for request in self.requests), quantile)
 
 
-def _quantile(values: Iterable[float | None], quantile: float) -> float:
+def _quantile(values: Iterable[float | None], quantile: float) -> float | None:
     known = [value for value in values if value is not None]
-    return float(np.quantile(known, quantile)) if known else 0.0
+    return float(np.quantile(known, quantile)) if known else None
 
 
 def _rate(tokens: int, duration_ns: int) -> float:

@@ -66,11 +66,16 @@ class ServingLoop:
         return start, max(request.token_ns[-1] for request in self.requests)
 
     def tokens_per_s(self, windows: int) -> NDArray[np.float64]:
-        """Tokens a second in each of so many windows of equal length, float64 [windows]."""
+        """Tokens a second in each of so many windows of equal length, float64 [windows].
+
+        The tokens of a step are made all the time that it takes: windows may be shorter than steps.
+        """
         start, end = self.range_ns
-        ends = [token for request in self.requests for token in request.token_ns]
-        counts, edges = np.histogram(ends, windows, (start, max(end, start + 1)))
-        return counts / np.diff(edges) * 1e9
+        edges = np.linspace(start, max(end, start + 1), windows + 1)
+        tokens, begins, ends = np.array([(step.tokens, step.start_ns, step.end_ns) for step in self.steps]).T
+        begins = np.minimum(begins, ends - 1)
+        made = [tokens @ np.clip((edge - begins) / (ends - begins), 0, 1) for edge in edges]
+        return np.diff(made) / np.diff(edges) * 1e9
 
     def running(self, windows: int) -> NDArray[np.int64]:
         """The most requests at once that are worked on, in each window, int64 [windows]."""

@@ -132,4 +132,6 @@ def _quantity(name: str, value: float) -> str:
         return scaled(float(value), "FLOP")
     if name in FRACTIONS:
         return percent(float(value))
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"

@@ -176,12 +176,19 @@ def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:
         return
     rate = f"{serving.tokens_per_s:,.1f} tokens/s"
     yield "Requests", f"{len(serving.requests):,} with {count(serving.tokens, 'token')}, {rate}"
-    waited = serving.queue(0.5)
-    if waited is not None:
-        yield "Queue", f"{duration(waited)} (p99 {duration(serving.queue(0.99) or 0)})"
-    first = f"first after {duration(serving.first_token(0.5))} (p99 {duration(serving.first_token(0.99))})"
-    each = f", each further {duration(serving.per_token(0.5))} (p99 {duration(serving.per_token(0.99))})"
-    yield "Tokens", first + (each if serving.per_token(0.5) else "")
+    waited, each = _latency(serving.queue), _latency(serving.per_token)
+    if waited:
+        yield "Queue", waited
+    yield (
+        "Tokens",
+        f"first after {_latency(serving.first_token)}" + (f", each further {each}" if each else ""),
+    )
+
+
+def _latency(measure: Callable[[float], float | None]) -> str:
+    """The median and the 99th percentile; "" where they are not known."""
+    median, late = measure(0.5), measure(0.99)
+    return "" if median is None or late is None else f"{duration(median)} (p99 {duration(late)})"
 
 
 def _work_rows(overview: Overview) -> Iterator[tuple[str, str]]:

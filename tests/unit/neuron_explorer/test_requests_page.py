@@ -127,6 +127,22 @@ def test_lanes_take_as_many_requests_as_a_chart_holds(view: View, monkeypatch) -
     assert "1 of 2 are shown" in drawn(view)
     slowest = replace(view, address=replace(view.address, parameters={"order": "first"}))
     assert '"ticktext": ["Steps", "b"]' in drawn(slowest)
+    assert [row[0][0] for row in tables(slowest)["Requests"]["rows"]] == ["b", "a"]
+
+
+def test_a_request_that_was_cut_off_and_has_a_long_id_is_told_of(make_profile, tmp_path) -> None:
+    name = "x" * 4000
+    rows = ((f"queue {name}", "range", 0, 10), (f"token {name}", "range", 40, 50))
+    path = make_profile(tables=host_spans(*rows))
+    with ProfileLibrary([path]) as library:
+        address = Address("/requests", profile_id(path))
+        view = View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
+        shown, extras = tables(view)["Requests"]["rows"][0][0]
+        page = drawn(view)
+    assert shown == f"{'x' * 19}…{'x' * 20} (unfinished)"
+    assert (extras["v"], extras["t"]) == (name, name)
+    assert "1 token, 1 unfinished" in page
+    assert "Per further token" not in page
 
 
 def test_the_curve_of_a_latency_passes_its_quantiles() -> None:

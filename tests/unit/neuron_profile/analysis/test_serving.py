@@ -3,8 +3,9 @@
 import pytest
 
 import neuron_tools
+from neuron_profile.analysis.request_times import RequestTimes, find_request_times
 from neuron_profile.analysis.serving import Request, measure_serving
-from tests.unit.neuron_profile.serving_tables import host_spans
+from tests.unit.neuron_profile.serving_tables import SERVER, host_spans
 
 
 def measured(make_profile, *rows):
@@ -62,6 +63,23 @@ def test_a_request_is_told_by_its_parts(make_profile):
         ),
     )  # fmt: skip
     assert (serving.queue(0.5), serving.tokens_per_s) == (200.0, 3e6)
+
+
+def test_a_request_that_the_capture_cut_off_is_told_by_its_queue_and_tokens(make_profile):
+    rows = (
+        ("request a", "range", 100, 400), ("queue a", "range", 100, 150), ("token a", "range", 150, 300),
+        ("queue a", "range", 500, 520), ("token a", "range", 520, 600), ("token a", "range", 620, 700),
+        ("queue b", "range", 650, 690), ("token 1", "range", 650, 690),
+    )  # fmt: skip
+    with neuron_tools.open_profile(make_profile(tables=host_spans(*rows))) as profile:
+        finished, cut_off = find_request_times(profile)
+    assert (finished.is_finished, finished.token_ns) == (True, (300,))
+    assert cut_off == RequestTimes(0, "a", 500, 520, 700, (600, 700), SERVER, 4, is_finished=False)
+
+
+def test_the_time_per_token_is_unknown_where_no_request_has_two(make_profile):
+    serving = measured(make_profile, ("request a", "range", 0, 100), ("token a", "range", 40, 50))
+    assert serving.per_token(0.5) is None
 
 
 def test_ranges_of_other_names_are_no_requests(make_profile):

@@ -37,6 +37,15 @@ def test_throughput_adds_up_to_the_tokens(loop: ServingLoop) -> None:
     assert loop.tokens_per_s(6).sum() * 101e-9 == pytest.approx(6)
 
 
+def test_throughput_does_not_fall_between_the_tokens_of_a_step(loop: ServingLoop) -> None:
+    rates = loop.tokens_per_s(
+        101
+    )  # the first request is worked on from 150 on, and some step at any later time
+    assert (rates[9:] > 0).all()
+    assert rates.sum() * 6e-9 == pytest.approx(6)
+    assert rates[40] * 205e-9 == pytest.approx(2)
+
+
 def test_a_step_begins_when_a_request_can_be_worked_on(make_profile) -> None:
     rows = (
         ("request a", "range", 0, 300), ("mm", "dispatch", 50, 60), ("token a", "range", 90, 100),

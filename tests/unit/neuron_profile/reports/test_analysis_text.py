@@ -10,6 +10,7 @@ from rich.console import Console
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
 from neuron_profile.analysis.idle_reasons import EngineTime
 from neuron_profile.analysis.memory import MemoryUse, OnChipUse
+from neuron_profile.analysis.serving import Request
 from neuron_profile.reports.analysis_columns import LEADS
 from neuron_profile.reports.analysis_text import print_analysis
 
@@ -72,3 +73,8 @@ class Odd:
 
 def test_what_is_not_there_is_left_empty():
     assert printed((Odd(True, None, 2000),))[-1].split() == ["yes", "2.00", "kB"]
+
+
+def test_large_rates_are_told_in_whole_numbers():
+    request = Request("a", 0, 3, None, None, 10, 20, 10.0, 20302.4)
+    assert printed((request,))[-1].split()[-1] == "20,302"
