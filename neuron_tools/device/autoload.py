@@ -41,6 +41,7 @@ def register() -> None:
     native.core()
     torch.utils.rename_privateuse1_backend("neuron")
     from neuron_tools.device import api, training
+    from neuron_tools.device.api import choice
 
     torch._register_device_module("neuron", api)
     torch.utils.generate_methods_for_privateuse1_backend(
@@ -50,6 +51,7 @@ def register() -> None:
     native.core().register_graphs()
     refuse_foreign_tensors()
     training.install()
+    choice.install()
     publish_from_first_use()
     distributed.register()
     _prevent_late_profiler_import()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias
@@ -11,6 +10,7 @@ from typing import TypeAlias
 import torch
 
 from neuron_tools.device import native
+from neuron_tools.device.api.choice import CHOICE
 from neuron_tools.frozen import frozen
 
 DeviceLike: TypeAlias = "torch.device | str | int | None"
@@ -99,21 +99,7 @@ def current_device() -> int:
 def set_device(device: DeviceLike) -> None:
     """Makes `device` the calling thread's current device."""
     _core.exchange_device(device_index(device))
-    _choice.is_made = True
-
-
-class _Choice(threading.local):
-    """Whether a thread's program chose its device, which may be the one that it starts with."""
-
-    is_made = False
-
-
-_choice = _Choice()
-
-
-def is_device_chosen() -> bool:
-    """Whether the calling thread chose its device: by `set_device`, or in a block of `device`."""
-    return _choice.is_made
+    CHOICE.make(device)
 
 
 def _exchange_device(index: int) -> int:
@@ -181,18 +167,16 @@ class device:
     def __init__(self, device: DeviceLike) -> None:
         self.idx = device_index(device)
         self.prev_idx = -1
-        self._was_chosen = False
 
     def __enter__(self) -> None:
         self.prev_idx = _exchange_device(self.idx)
-        self._was_chosen = _choice.is_made
-        _choice.is_made = self._was_chosen or self.idx >= 0
+        CHOICE.enter(self.idx)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _exchange_device(self.prev_idx)
-        _choice.is_made = self._was_chosen
+        CHOICE.leave()
 
 
 class _DeviceGuard(device):

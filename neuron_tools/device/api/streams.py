@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.api.devices import DeviceLike, device_index
+from neuron_tools.device.api.devices import DeviceLike, _exchange_device, device_index
 
 
 def _device(device: DeviceLike) -> torch.device:
@@ -77,7 +77,7 @@ class StreamContext:
     ) -> None:
         if self.stream is not None:
             set_stream(self.previous)
-            torch.accelerator.set_device_index(self.previous_device)
+            _exchange_device(self.previous_device)
 
 
 stream = StreamContext

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.api.devices import is_device_chosen
+from neuron_tools.device.api.choice import CHOICE
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.loaded_models import LOADED, Turns
 
@@ -92,7 +92,7 @@ def next_core(artifact: torch.Tensor | None = None) -> AbstractContextManager[No
 
 def _own_turns(artifact: torch.Tensor | None) -> Turns | None:
     """The cores of the model that has an archive; none where the process is a rank, or chose a core."""
-    if artifact is None or _is_rank() or is_device_chosen() or torch.neuron.current_device() != 0:
+    if artifact is None or _is_rank() or CHOICE.is_made or torch.neuron.current_device() != 0:
         return None
     return LOADED.turns_of(artifact, torch.neuron.device_count())
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from neuron_tools.device.api import devices
+from neuron_tools.device.api.choice import CHOICE
 from neuron_tools.frontends.torch_trace import loaded_models, loading
 from neuron_tools.frontends.torch_trace.loaded_models import LoadedModels
 from neuron_tools.frontends.torch_trace.placement import next_core, note_loaded, on_cores
@@ -22,7 +22,7 @@ def archives(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_choice(monkeypatch):
     """Nobody has chosen a device yet, as in a program that has just begun."""
-    monkeypatch.setattr(devices._choice, "is_made", False)
+    monkeypatch.setattr(CHOICE, "is_made", False)
 
 
 def model(*widths):
@@ -127,21 +127,41 @@ def test_a_rank_stays_on_its_core(monkeypatch):
     assert [core_of_a_call(each) for each in models] == [0, 0]
 
 
-def test_core_0_is_a_choice_where_the_program_made_it(monkeypatch):
+@pytest.mark.parametrize("block", [torch.neuron.device, torch.accelerator.device_index])
+def test_core_0_is_a_choice_in_a_block_of_it(block, monkeypatch):
     monkeypatch.setattr("neuron_tools.frontends.torch_trace.placement.LOADED", LoadedModels())
     models = [model(), model()]
     for each in models:
         note_loaded([each])
-    with torch.neuron.device(0):
+    with block(0):
         assert [core_of_a_call(each) for each in models] == [0, 0]
     assert [core_of_a_call(each) for each in models] == [0, 1]
 
+
+@pytest.mark.parametrize("choose", [torch.neuron.set_device, torch.accelerator.set_device_index])
+@pytest.mark.parametrize(("index", "second"), [(0, 0), (-1, 1)])
+def test_core_0_is_a_choice_of_the_thread_that_made_it(choose, index, second, monkeypatch):
+    monkeypatch.setattr("neuron_tools.frontends.torch_trace.placement.LOADED", LoadedModels())
+    models = [model(), model()]
+    for each in models:
+        note_loaded([each])
+
     def after_a_choice():
-        torch.neuron.set_device(0)
+        choose(index)
         return [core_of_a_call(each) for each in models]
 
     with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(after_a_choice).result() == [0, 0]
+        assert thread.submit(after_a_choice).result() == [0, second]
+    assert [core_of_a_call(each) for each in models] == [0, 1]
+
+
+def test_a_stream_is_no_choice_of_a_core(monkeypatch):
+    monkeypatch.setattr("neuron_tools.frontends.torch_trace.placement.LOADED", LoadedModels())
+    models = [model(), model()]
+    for each in models:
+        note_loaded([each])
+    with torch.neuron.stream(torch.neuron.Stream()):
+        pass
     assert [core_of_a_call(each) for each in models] == [0, 1]
 
 
