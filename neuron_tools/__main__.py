@@ -32,10 +32,8 @@ def main(arguments: list[str]) -> int:
     if not rest or (rest[0].startswith("-") and not as_module):
         print(USAGE, file=sys.stderr)
         return 2
-    if not as_module and not os.path.exists(rest[0]):
-        print(f"python -m neuron_tools: there is no script {rest[0]}.", file=sys.stderr)
-        return 2
-    problem = _unknown_target(os.environ.setdefault(TIMED_VARIABLE, DEFAULT_TARGET))
+    problem = "" if as_module else _unknown_script(rest[0])
+    problem = problem or _unknown_target(os.environ.setdefault(TIMED_VARIABLE, DEFAULT_TARGET))
     if problem:
         print(f"python -m neuron_tools: {problem}", file=sys.stderr)
         return 2
@@ -54,7 +52,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _unknown_target(target: str) -> str | None:
+def _unknown_script(path: str) -> str:
+    if not os.path.exists(path):
+        return f"there is no script {path}."
+    if os.path.isdir(path) and not os.path.exists(os.path.join(path, "__main__.py")):
+        return f"{path} is a folder without __main__.py: name a script."
+    return ""
+
+
+def _unknown_target(target: str) -> str:
     from neuron_tools import hardware
     from neuron_tools.errors import NeuronToolsError
 
@@ -62,7 +68,7 @@ def _unknown_target(target: str) -> str | None:
         hardware.get(target)
     except NeuronToolsError as error:
         return str(error)
-    return None
+    return ""
 
 
 if __name__ == "__main__":

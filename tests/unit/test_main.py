@@ -31,7 +31,7 @@ def test_a_module_is_run_from_the_working_folder(script):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--nonsense",), ("absent.py",), ("--target", "trn9", "script.py")]
+    "arguments", [(), ("--nonsense",), ("absent.py",), (".",), ("--target", "trn9", "script.py")]
 )
 def test_nothing_to_run_is_a_usage_error_in_one_line(arguments, tmp_path):
     done = run(*arguments, cwd=tmp_path)

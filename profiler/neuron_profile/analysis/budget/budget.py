@@ -53,7 +53,7 @@ def read_budget(path: Path) -> Budget:
     """Read a budget file; a base profile's path is relative to the file.
 
     Raises:
-        UsageError: It cannot be read, is no TOML, or has an entry that is not known.
+        UsageError: It cannot be read, is no TOML, has an entry that is not known, or bounds nothing.
     """
     try:
         content = tomllib.loads(path.read_text())
@@ -68,7 +68,7 @@ def read_budget(path: Path) -> Budget:
     _refuse_unknown(path, findings, ("forbid", "minimum_gain"))
     _refuse_unknown(path, regression, ("base", "most_percent"))
     base = regression.get("base")
-    return Budget(
+    budget = Budget(
         total={name: _number(path, name, value) for name, value in total.items()},
         parts={kind: _parts(path, content, kind) for kind in ("module", "line", "operation")},
         forbidden=_rules(path, findings.get("forbid", [])),
@@ -76,6 +76,11 @@ def read_budget(path: Path) -> Budget:
         base=path.parent / str(base) if base is not None else None,
         most_percent=_number(path, "most_percent", regression.get("most_percent", 0.0)),
     )
+    if not (budget.total or any(budget.parts.values()) or budget.forbidden or budget.base):
+        raise UsageError(
+            f"The budget {path} bounds nothing: write [total] with time_ms = NUMBER, for example."
+        )
+    return budget
 
 
 def _parts(path: Path, content: Mapping[str, Any], kind: str) -> dict[str, float]:

@@ -71,6 +71,8 @@ def test_junit_names_what_is_broken(tiny_path):
         ("[total]\ntime_ms = 'fast'\n", "time_ms must be a number"),
         ("[module.x]\nbytes = 1\n", r'write \[module."x"\] with time_ms'),
         ("total = 3\n", "total must be a table"),
+        ("", "bounds nothing"),
+        ("[total]\n[findings]\nforbid = []\nminimum_gain = 0.1\n", "bounds nothing"),
     ],
 )
 def test_a_wrong_budget_is_one_sentence(tmp_path, text, message):
