@@ -42,10 +42,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _module_file(words: list[str]) -> Path:
-    """The first word that is a file: a value of an option is none."""
-    found = next((Path(word) for word in words if Path(word).is_file()), None)
+    """The first word that is a file, but for the output: values of other options are none."""
+    output = _output(words)
+    found = next((file for word in words if (file := Path(word)).is_file() and file != output), None)
     if found is None:
-        raise UsageError(f"there is no file among {' '.join(words)}; name the HLO module to compile.")
+        raise UsageError(f"none of '{' '.join(words)}' is a file to read: name the HLO module to compile.")
     return found
 
 
@@ -59,12 +60,16 @@ def _output(words: list[str]) -> Path:
 
 def _compile(file: Path, output: Path, flags: CompilerFlags) -> None:
     from neuron_tools.compiler.compile import compile_logical
-    from neuron_tools.frontends.jax.hlo_file import read_hlo
+    from neuron_tools.frontends.jax.hlo_file import HloFileError, read_hlo
     from neuron_tools.neff import Neff, write_neff
     from neuron_tools.nki.target import target_name
 
     core = hardware.get(flags.target or target_name(), lnc=flags.lnc or None)
-    write_neff(Neff(compile_logical(read_hlo(file.read_bytes()), core, flags.options)), output)
+    try:
+        module = read_hlo(file.read_bytes())
+    except HloFileError as error:
+        raise UsageError(f"{file}: {error}") from error
+    write_neff(Neff(compile_logical(module, core, flags.options)), output)
 
 
 def run() -> NoReturn:

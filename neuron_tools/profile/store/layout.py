@@ -132,7 +132,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST_NAME
     try:
         manifest = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise NotAProfileError(
             f"{directory} is no profile: it has no {MANIFEST_NAME}. Name the NAME.nprof folder that "
             "neuron-profile capture wrote."

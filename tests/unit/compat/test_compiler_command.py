@@ -38,9 +38,11 @@ def test_what_is_no_module_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "hlo_module.pb"
     file.write_bytes(b"no module")
     assert main(["compile", str(file), "--target", "trn2", "--output", str(tmp_path / "file.neff")]) == 1
-    assert "no HLO module" in capsys.readouterr().err
-    assert main(["compile", str(tmp_path / "absent.pb")]) == 1
-    assert "there is no file among" in capsys.readouterr().err
+    assert f"{file}: This is no HLO module" in capsys.readouterr().err
+    earlier = tmp_path / "file.neff"
+    earlier.write_bytes(b"of an earlier run")
+    assert main(["compile", str(tmp_path / "absent.pb"), "--output", str(earlier)]) == 1
+    assert "is a file to read: name the HLO module" in capsys.readouterr().err
 
 
 def test_without_a_module_the_usage_is_told(capsys: pytest.CaptureFixture[str]) -> None:
