@@ -27,7 +27,7 @@ WITH marks AS (
         ON token.process = queue.process AND token.id = queue.id AND queue.end_ns <= token.end_ns
     WHERE NOT EXISTS (
         FROM requests WHERE requests.process = queue.process AND requests.id = queue.id
-            AND queue.start_ns BETWEEN requests.start_ns AND requests.end_ns)
+            AND requests.end_ns >= queue.start_ns)
 )
 SELECT * FROM requests UNION ALL SELECT * FROM unfinished ORDER BY start_ns
 """

@@ -77,6 +77,14 @@ def test_a_request_that_the_capture_cut_off_is_told_by_its_queue_and_tokens(make
     assert cut_off == RequestTimes(0, "a", 500, 520, 700, (600, 700), SERVER, 4, is_finished=False)
 
 
+def test_a_request_whose_queue_was_recorded_before_it_is_one(make_profile):
+    serving = measured(
+        make_profile,
+        ("queue a", "range", 0, 50), ("request a", "range", 60, 400), ("token a", "range", 150, 300),
+    )  # fmt: skip
+    assert [(request.arrived_ns, request.tokens) for request in serving.requests] == [(60, 1)]
+
+
 def test_the_time_per_token_is_unknown_where_no_request_has_two(make_profile):
     serving = measured(make_profile, ("request a", "range", 0, 100), ("token a", "range", 40, 50))
     assert serving.per_token(0.5) is None
