@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from neuron_tools import hardware
 from neuron_tools.compat.commands import NAME
@@ -26,12 +25,15 @@ def main(arguments: list[str]) -> int:
     Returns:
         0, or 2 where nothing is named; as AWS's command, 1 for an error.
     """
+    if "--help" in arguments or "-h" in arguments:
+        print(USAGE)
+        return 0
     if arguments[:1] == ["--version"]:
         print(f"{NAME} of Neuron Tools {installed_version()}")
         return 0
     if arguments[:1] != ["compile"] or len(arguments) < 2:
         print(USAGE, file=sys.stderr)
-        return 0 if "--help" in arguments else 2
+        return 2
     try:
         flags = parse_flags(arguments[1:], with_environment=True)
         _compile(_module_file(arguments[1:]), _output(arguments[1:]), flags)
@@ -72,10 +74,5 @@ def _compile(file: Path, output: Path, flags: CompilerFlags) -> None:
     write_neff(Neff(compile_logical(module, core, flags.options)), output)
 
 
-def run() -> NoReturn:
-    """Run the command."""
-    sys.exit(main(sys.argv[1:]))
-
-
 if __name__ == "__main__":
-    run()
+    sys.exit(main(sys.argv[1:]))

@@ -50,6 +50,12 @@ def test_without_a_module_the_usage_is_told(capsys: pytest.CaptureFixture[str]) 
     assert "usage: neuronx-cc compile" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["compile", "--help"]])
+def test_help_tells_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert "usage: neuronx-cc compile" in capsys.readouterr().out
+
+
 def test_programs_find_the_command_behind_their_own_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
