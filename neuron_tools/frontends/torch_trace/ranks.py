@@ -27,9 +27,9 @@ _library.define(
     "run_ranks(Tensor artifact, str digest, Dict(str, Tensor)[] states, Dict(str, Tensor)[] weights, "
     "Tensor[][] inputs, int first_rank, int ranks, bool on_device) -> Tensor[][]"
 )
+_library.define("example_results(Tensor artifact, str digest) -> Tensor[]")
 _cores = threading.Lock()
 """A core runs one program at a time, and states have their next values before the next one begins."""
-_library.define("example_results(Tensor artifact, str digest) -> Tensor[]")
 
 
 def example_results(artifact: torch.Tensor, digest: str) -> Tensors:

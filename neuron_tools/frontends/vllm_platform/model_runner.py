@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -19,7 +17,7 @@ class NeuronModelRunner(GPUModelRunner):
     """Prepares batches, runs the model and samples, as on a GPU."""
 
     def __init__(self, vllm_config: Any, device: torch.device) -> None:
-        with _streams_of_the_device():
+        with patch.object(torch.cuda, "Stream", torch.neuron.Stream):
             super().__init__(vllm_config, device)
 
     def load_model(self, *arguments: Any, **options: Any) -> None:
@@ -30,14 +28,3 @@ class NeuronModelRunner(GPUModelRunner):
             self.intermediate_tensors = self.model.make_empty_intermediate_tensors(
                 batch_size=self.max_num_tokens, dtype=self.model_config.dtype, device=self.device
             )
-
-
-@contextmanager
-def _streams_of_the_device() -> Iterator[None]:
-    """While the runner is made: `torch.cuda.Stream`, which it makes by that name, is the device's."""
-    stream = torch.cuda.Stream
-    torch.cuda.Stream = torch.neuron.Stream
-    try:
-        yield
-    finally:
-        torch.cuda.Stream = stream

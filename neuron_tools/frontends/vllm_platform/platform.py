@@ -47,13 +47,11 @@ class NeuronPlatform(Platform):
             vllm_config: vLLM's settings, which are changed.
 
         Raises:
-            NotImplementedError: The settings ask for latent attention, or for a type of keys and values, that
-                the platform lacks: said here, before the engine has a process of its own.
+            NotImplementedError: The settings ask for latent attention, a type of keys and values, or drafts
+                that the platform lacks: said here, before the engine has a process of its own.
         """
-        from vllm.config import (
-            CompilationMode,
-            CUDAGraphMode,
-        )  # not importable while vLLM chooses the platform
+        # Not importable while vLLM chooses the platform.
+        from vllm.config import CompilationMode, CUDAGraphMode
 
         _refuse(_asked_in_vain(vllm_config))
         # A child must not inherit the runtime's threads and device memory by fork.
