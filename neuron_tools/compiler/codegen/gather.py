@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.movement import memory_to_update
@@ -23,6 +24,8 @@ from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 ROW_BYTES_LIMIT = 16384
 """Bytes of a row that one tile holds per partition; longer rows are cut."""
+INDEX_SHARE = 16
+"""A block of indices takes at most one part in so many of a partition: batches' rows are made beside it."""
 
 
 def generate_gather(context: Context, group: Group) -> None:
@@ -212,10 +215,13 @@ def _row_loop(
 def _load_indices(
     context: Context, loop: TileLoop, indices: int, partitions: np.ndarray, *, is_batched: bool
 ) -> Slot:
-    """All indices, brought once; a tile uses its own column. Of batches the first row is added on chip."""
-    columns = loop.iterations
-    slot = loop.slot("indices", max(4, columns * 4), DType.I32, stationary=True)
-    first = np.arange(loop.iterations) == 0
+    """Indices, of which each tile uses its own column, brought block by block; a single one where all fit.
+
+    Of batches the first row is added on chip.
+    """
+    block, columns = _index_blocks(context, loop.iterations)
+    first = loop.first_of(block)
+    slot = loop.slot("indices", 4 * int(columns.max()), DType.I32, version=block)
     count = context.type_of(indices).element_count
     view = context.plan.views.of(indices)
     if view.root < 0 or count == 0:
@@ -224,18 +230,26 @@ def _load_indices(
     location = context.location(indices)
     slot.tensor = location.tensor
     item = location.dtype.byte_count
+    ends = count * (np.flatnonzero(first) + columns[first]) // loop.iterations
     transfer = Transfer(
-        context.load_queue(location), Memory.HBM, Memory.SBUF, np.full(loop.iterations, count * item),
-        item * columns, int(partitions.max()), location.purpose, location.dtype, location.tensor,
+        context.load_queue(location), Memory.HBM, Memory.SBUF, item * np.diff(ends, prepend=0)[block],
+        item * int(columns.max()), int(partitions.max()), location.purpose, location.dtype, location.tensor,
     )  # fmt: skip
     loop.load(slot, transfer, active=first, after=location.tokens)
     return _rows_of_batches(loop, slot, columns, first) if is_batched else slot
 
 
-def _rows_of_batches(loop: TileLoop, indices: Slot, columns: int, first: np.ndarray) -> Slot:
+def _index_blocks(context: Context, tiles: int) -> tuple[Ints, Ints]:
+    """(tiles,) the block of indices of each tile, and how many columns that has: about equally many."""
+    most = context.core.sbuf_bytes_per_partition // INDEX_SHARE // DType.I32.byte_count
+    block = np.arange(tiles) * -(-tiles // most) // tiles
+    return block, np.bincount(block)[block]
+
+
+def _rows_of_batches(loop: TileLoop, indices: Slot, columns: Ints, first: Bools) -> Slot:
     """Indices within batches as rows of the whole table: where each batch begins is counted meanwhile."""
-    size = indices.bytes_per_partition
-    begins, rows = (loop.slot(name, size, DType.I32, stationary=True) for name in ("begins", "rows"))
+    size, block = indices.bytes_per_partition, indices.version
+    begins, rows = (loop.slot(name, size, DType.I32, version=block) for name in ("begins", "rows"))
     loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(begins,), elements=columns, active=first)
     loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(indices, begins), writes=(rows,), elements=columns,
               active=first)  # fmt: skip

@@ -73,12 +73,12 @@ def _emit(context: Context, group: Group, length: int, needed: int) -> None:
     loop = TileLoop(context, space.iterations, hlo)
     slots = [_load(context, loop, space, value) for value in operation.operands]
     partitions, widths = space.partition_counts(), space.widths()
-    results = [_result(context, loop, space, value) for value in operation.results]
     passes = -(-min(needed, space.chunk) // AT_ONCE)
     network = _network_passes(length)
-    if passes <= network and needed < space.chunk:
+    if passes <= network and needed < space.chunk and space.chunks * needed <= space.chunk:
         _emit_largest(context, loop, group, space, slots[0], needed)
         return
+    results = [_result(context, loop, space, value) for value in operation.results]
     if passes <= network:
         _eight_at_a_time(loop, slots[0], results, partitions, widths, passes=passes)
     else:

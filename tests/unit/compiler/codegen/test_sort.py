@@ -31,5 +31,11 @@ def test_only_the_largest_of_rows_are_stored(rows, length, count):
     assert tile_races(program) == 0
 
 
+def test_more_of_a_long_row_than_fits_beside_that_of_other_pieces_is_sorted_on_chip_too():
+    program = largest(8, 128256, 600)
+    assert not program.warnings
+    assert tile_races(program) == 0
+
+
 def test_rows_on_partitions_of_their_own_take_no_longer_than_one():
     assert duration_ps(largest(64, 32000, 8)) < 1.2 * duration_ps(largest(1, 32000, 8))
