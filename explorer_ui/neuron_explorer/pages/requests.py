@@ -78,8 +78,8 @@ def REQUESTS(view: View) -> Any:
     if loop is None:
         return empty_state(
             "There are no requests with tokens in this profile.",
-            "Requests of vLLM are recorded by themselves; another server marks its own by ranges "
-            "`request ID`, `queue ID` and `token ID` (torch.profiler.record_function).",
+            "Those of vLLM are recorded as it is; another server marks its own by ranges named "
+            "“request ID”, “queue ID” and “token ID” (torch.profiler.record_function).",
         )
     serving = Serving(tuple(Request.of(request) for request in loop.requests))
     return [
