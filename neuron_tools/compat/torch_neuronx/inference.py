@@ -72,6 +72,20 @@ class BucketModelConfig:
     shared_state_buffer_preprocessor: Callable[..., Any] | None = None
     func_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
 
+    def store_example_inputs(self, example_inputs: Any) -> None:
+        """Refuse what neuronx-distributed's `parallel_model_trace` begins with where it has buckets.
+
+        Args:
+            example_inputs: Of each bucket.
+
+        Raises:
+            TraceError: Always.
+        """
+        raise TraceError(
+            "parallel_model_trace has no buckets here: trace the model once for each shape, or use "
+            "neuronx-distributed's ModelBuilder."
+        )
+
 
 def bucket_model_trace(
     func: Callable[..., Any] | Sequence[Callable[..., Any]],

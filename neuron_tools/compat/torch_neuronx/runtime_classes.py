@@ -10,6 +10,7 @@ from neuron_tools.compat.absent import Absent
 from neuron_tools.device import native
 from neuron_tools.frontends.torch_trace import ranks as ranks  # registers what models for several ranks call
 from neuron_tools.frontends.torch_trace.placement import check_cores, choose_cores
+from neuron_tools.frontends.torch_trace.rank_models import load_rank
 
 NAMES = ("LayoutTransformation", "Model", "ParallelModel", "SPMDBucketModel")
 _library = torch.library.Library("neuron", "FRAGMENT")
@@ -62,6 +63,7 @@ def register() -> None:
     if not hasattr(torch.ops.neuron, "_parallel_load"):
         _library.define("_parallel_load(Dict(str, Tensor)[] checkpoint) -> Dict(str, Tensor)[]")
         _library.impl("_parallel_load", parallel_load, "CompositeExplicitAutograd")
+    torch.ops.neuron._load_collectives_neuron = load_rank
     torch.classes.neuron.Runtime = Runtime
     for name in NAMES:
         stand_in = Absent(f"torch.classes.neuron.{name}", "it runs AWS's own files; use torch_neuronx.trace.")

@@ -128,9 +128,8 @@ def execute_states(
         TraceError: The inputs are of other shapes or element types.
         NeffError: The archive is for another generation of NeuronCores.
     """
-    known = _known_results.get() or {}
-    if digest in known:
-        return [result.clone() for result in known[digest]]
+    if (known := results_known_of(digest)) is not None:
+        return known
     loaded = load(artifact, digest)
     check_inputs(loaded, inputs)
     kept = dict(zip(states, results))
@@ -226,6 +225,12 @@ def known_results(results: Mapping[str, Sequence[torch.Tensor]]) -> Iterator[Non
         yield
     finally:
         _known_results.reset(token)
+
+
+def results_known_of(digest: str) -> list[torch.Tensor] | None:
+    """What stands for an artifact's results in such a block; None where it runs."""
+    known = (_known_results.get() or {}).get(digest)
+    return None if known is None else [result.clone() for result in known]
 
 
 def _resident(loaded: LoadedArtifact, index: int, weight: torch.Tensor) -> torch.Tensor:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_trace.errors import TraceError
-from neuron_tools.frontends.torch_trace.operator import LoadedArtifact, check_inputs, load
+from neuron_tools.frontends.torch_trace.operator import check_inputs, load
 from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.ranked_program import RankedCall
@@ -36,6 +37,50 @@ def example_results(artifact: torch.Tensor, digest: str) -> Tensors:
     """Zeros of the shapes that a program gives its caller."""
     shapes = RankedCall.of(load(artifact, digest).neff).result_shapes
     return [torch.zeros(shape_of(text), dtype=getattr(torch, text[: text.index("[")])) for text in shapes]
+
+
+@dataclass(frozen=True)
+class RankCall:
+    """What one rank is called with.
+
+    Attributes:
+        artifact: Its archive's bytes, uint8.
+        digest: Stands for them.
+        states: By name: they get their next values.
+        weights: By name.
+        inputs: Of the call.
+    """
+
+    artifact: torch.Tensor
+    digest: str
+    states: Named
+    weights: Named
+    inputs: Sequence[torch.Tensor]
+
+
+def run_together(calls: Sequence[RankCall], on_device: bool = False) -> list[Tensors]:
+    """Run all ranks of a model, the first on core 0.
+
+    Args:
+        calls: Of each rank.
+        on_device: Leave the results on the cores, so that the host does not wait for them.
+
+    Returns:
+        Each rank's results.
+
+    Raises:
+        TraceError: There are more or fewer ranks than were traced, there are too few cores, a weight or state
+            is missing or of another shape, or the inputs are of other shapes or types.
+        NeffError: The archive is for another generation of NeuronCores.
+    """
+    check_cores(range(len(calls)))
+    brought = [_Rank(rank, call) for rank, call in enumerate(calls)]
+    with _cores:
+        if executables.current() is None:
+            return _values(brought)
+        for rank in brought:
+            check_generation(rank.loaded.neff.program.target, torch.neuron.get_device_capability()[0])
+        return _timed(brought, on_device)
 
 
 @keeps_errors
@@ -74,21 +119,11 @@ def run_ranks(
             f"{len(inputs)} of {ranks} ranks are in this process: ranks of one model on several machines are "
             "not simulated; let local_ranks_size be world_size."
         )
-    check_cores(range(ranks))
-    loaded = load(artifact, digest)
-    call = RankedCall.of(loaded.neff)
-    for own in inputs:
-        check_inputs(loaded, own, len(call.states))
-    shapes = (*call.weight_shapes, *loaded.inputs[: len(call.states)])
-    brought = [
-        _Rank(call, shapes, rank, _at(states, rank), _at(weights, rank), own)
+    called = [
+        RankCall(artifact, digest, _at(states, rank), _at(weights, rank), own)
         for rank, own in enumerate(inputs)
     ]
-    with _cores:
-        if executables.current() is None:
-            return _values(loaded, brought)
-        check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-        return _timed(loaded, digest, brought, on_device)
+    return run_together(called, on_device)
 
 
 _library.impl("run_ranks", run_ranks, "CompositeExplicitAutograd")
@@ -103,27 +138,21 @@ class _Rank:
     """What one rank brings to a call.
 
     Args:
-        call: How the program is called.
-        shapes: Element types and shapes of its weights, then of its states.
         number: Of the rank.
-        states: By name.
-        weights: By name.
-        inputs: Of the call.
+        given: What it is called with.
     """
 
-    def __init__(
-        self,
-        call: RankedCall,
-        shapes: Sequence[str],
-        number: int,
-        states: Named,
-        weights: Named,
-        inputs: Sequence[torch.Tensor],
-    ) -> None:
-        self.number, self._call, self.inputs = number, call, [value.detach() for value in inputs]
+    def __init__(self, number: int, given: RankCall) -> None:
+        self.loaded, self.digest = load(given.artifact, given.digest), given.digest
+        self._call = call = RankedCall.of(self.loaded.neff)
+        check_inputs(self.loaded, given.inputs, len(call.states))
+        self.number, self.inputs = number, [value.detach() for value in given.inputs]
+        shapes = (*call.weight_shapes, *self.loaded.inputs[: len(call.states)])
         expected = dict(zip((*call.weights, *call.states), shapes))
-        self._weights = [self._find(name, {**states, **weights}, expected[name]) for name in call.weights]
-        self._states = [self._find(name, {**weights, **states}, expected[name]) for name in call.states]
+        held = {**given.states, **given.weights}
+        self._weights = [self._find(name, held, expected[name]) for name in call.weights]
+        held = {**given.weights, **given.states}
+        self._states = [self._find(name, held, expected[name]) for name in call.states]
 
     def _find(self, name: str, held: Named, expected: str) -> torch.Tensor:
         if name not in held:
@@ -158,31 +187,32 @@ class _Rank:
         return [made[number] for number in self._call.results]
 
 
-def _values(loaded: LoadedArtifact, brought: Sequence[_Rank]) -> list[Tensors]:
-    def compute(rank: int) -> Sequence[torch.Tensor]:
+def _values(brought: Sequence[_Rank]) -> list[Tensors]:
+    def compute(number: int) -> Sequence[torch.Tensor]:
+        rank = brought[number]
         with torch.no_grad():
-            computed: Sequence[torch.Tensor] = loaded.values(*loaded.weights, *brought[rank].arguments())
+            computed: Sequence[torch.Tensor] = rank.loaded.values(*rank.loaded.weights, *rank.arguments())
             return computed
 
     made = for_each_rank(compute, len(brought))
     return [rank.taken(results) for rank, results in zip(brought, made)]
 
 
-def _timed(loaded: LoadedArtifact, digest: str, brought: Sequence[_Rank], on_device: bool) -> list[Tensors]:
+def _timed(brought: Sequence[_Rank], on_device: bool) -> list[Tensors]:
     """Run with a capture: no rank begins before all can: its collectives wait for the others."""
     from neuron_tools.device import native
 
-    provider, program = executables.current(), loaded.neff.program
+    provider = executables.current()
     assert provider is not None
     held = [value.to(f"neuron:{rank.number}", non_blocking=True) for rank in brought for value in rank.inputs]
     with native.unrecorded():
-        executable, duration_ns = provider.executable_of(program, digest)
-        values = _values(loaded, brought)
+        ready = [provider.executable_of(rank.loaded.neff.program, rank.digest) for rank in brought]
+        values = _values(brought)
         results = [[value.to(f"neuron:{rank}") for value in own] for rank, own in enumerate(values)]
     _begin_together(len(brought))
-    for rank in brought:
+    for rank, (executable, duration_ns) in zip(brought, ready):
         with on_core(rank.number):
-            native.run_graph(executable, duration_ns, native.intern_name(program.name))
+            native.run_graph(executable, duration_ns, native.intern_name(rank.loaded.neff.program.name))
     _end_together(len(brought))
     del held
     if on_device:

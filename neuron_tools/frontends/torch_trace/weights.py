@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
 from neuron_tools.frontends.torch_trace.compiling import WEIGHTS
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.inline_weights import read_artifact
+from neuron_tools.frontends.torch_trace.ranked_program import DESCRIPTION, RankedCall
+from neuron_tools.neff import Neff
 
 
 def replace_weights(
@@ -51,8 +53,16 @@ def _places(model: torch.jit.ScriptModule) -> Iterator[tuple[str, torch.Tensor]]
         buffers = dict(module.named_buffers(recurse=False))
         if "artifact" in buffers:
             neff = read_artifact(buffers["artifact"])
-            names = json.loads(neff.attachments.get(WEIGHTS, b"[]"))
+            names = _names(neff)
             yield from ((name, buffers[f"weight_{index}"]) for index, name in enumerate(names))
+
+
+def _names(neff: Neff) -> Sequence[str]:
+    """Of the weights that are not in an archive, in their order."""
+    if DESCRIPTION in neff.attachments:
+        return RankedCall.of(neff).weights
+    names: list[str] = json.loads(neff.attachments.get(WEIGHTS, b"[]"))
+    return names
 
 
 def _check(name: str, old: torch.Tensor, new: torch.Tensor) -> None:

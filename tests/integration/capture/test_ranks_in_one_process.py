@@ -1,4 +1,4 @@
-"""One program on several NeuronCores of a process: they work at once, and each has its lane."""
+"""One model on several NeuronCores of a process: its ranks work at once, and each has its lane."""
 
 from __future__ import annotations
 
@@ -35,9 +35,42 @@ for _ in range(3):
     assert torch.equal(result, torch.full((128, 512), 768.0)), result
 """
 
+PROGRAM_OF_EACH_RANK = """
+from concurrent.futures import ThreadPoolExecutor
+import os
+import torch
+import torch_neuronx
+import torch_xla.core.xla_model as xm
+from torch_neuronx.xla_impl.trace import _trace, create_neuron_model
 
-def test_the_ranks_of_a_call_run_at_once_on_their_cores(folder: Folder) -> None:
-    folder.capture(PROGRAM, "--target", "inf2", "--host-clock", "fixed")
+class Rows(torch.nn.Module):
+    def __init__(self, rank):
+        super().__init__()
+        self.linear = torch.nn.Linear(256, 512, bias=False)
+        torch.nn.init.constant_(self.linear.weight, 1.0 + rank)
+
+    def forward(self, rows):
+        return xm.all_reduce("sum", [self.linear(rows)], groups=[[0, 1]])[0]
+
+os.environ["WORLD_SIZE"] = "2"
+rows, models = torch.ones(128, 256), []
+for rank in range(2):
+    file, described, flat, packed, weights = _trace(
+        Rows(rank), (rows,), compiler_workdir=f"rank_{rank}", compiler_args="--target inf2"
+    )
+    models.append(create_neuron_model(file, described, flat, packed, (rows,), {}, weights))
+    torch.ops.neuron._load_collectives_neuron(models[rank].model, rank, 1, rank, 2)
+    torch_neuronx.move_trace_to_device(models[rank], rank)
+with ThreadPoolExecutor(2) as threads:
+    for _ in range(3):
+        for result in threads.map(lambda model: model(rows), models):
+            assert torch.equal(result.cpu(), torch.full((128, 512), 768.0)), result
+"""
+
+
+@pytest.mark.parametrize("program", [PROGRAM, PROGRAM_OF_EACH_RANK])
+def test_the_ranks_of_a_call_run_at_once_on_their_cores(folder: Folder, program: str) -> None:
+    folder.capture(program, "--target", "inf2", "--host-clock", "fixed")
     profile = folder.profile()
     assert breaches(profile) == []
     calls = profile.sql(

@@ -13,6 +13,8 @@ from torch.utils import _pytree as pytree
 from neuron_tools.compat.absent import names_of
 from neuron_tools.frontends.torch_trace.compile_graph import compile_graph
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.exported import as_module
+from neuron_tools.frontends.torch_trace.rank_models import rank_model
 from neuron_tools.frontends.torch_trace.ranked_program import RankedTrace, trace_ranks
 from neuron_tools.frontends.torch_trace.shapes import describe, shape_of
 from neuron_tools.neff.files import write_whole
@@ -21,7 +23,10 @@ from ..proto.metaneff_pb2 import MetaNeff, MetaTensor  # noqa: TID252 - once, un
 from ..pyhlo.hlo_pb2 import HloModuleProto  # noqa: TID252 - likewise
 from .structure import Flattener, Packer
 
-__all__ = ["HloArtifacts", "NeffArtifacts", "generate_hlo", "generate_neff", "get_torch_dtype"]
+__all__ = [
+    "HloArtifacts", "NeffArtifacts", "create_neuron_model", "generate_hlo", "generate_neff",
+    "get_torch_dtype",
+]  # fmt: skip
 
 
 @dataclass
@@ -138,6 +143,72 @@ def generate_neff(
     file = folder / "graph.neff"
     write_whole(file, compile_graph(hlo_artifacts.hlo_module.SerializeToString(), compiler_args or ()))
     return NeffArtifacts(str(file))
+
+
+def _trace(
+    func: Callable[..., Any],
+    example_inputs: Any,
+    states: Any = None,
+    input_output_aliases: Mapping[torch.Tensor, int] | None = None,
+    compiler_workdir: str | Path = ".",
+    compiler_args: str | Sequence[str] | None = None,
+    inline_weights_to_neff: bool = True,
+) -> tuple[str, MetaNeff, Flattener, Packer, dict[str, torch.Tensor]]:
+    """Trace and compile one rank of a model, as neuronx-distributed's `parallel_model_trace` does in each.
+
+    Args:
+        func: The model, with the parameters of this rank.
+        example_inputs: Inputs of the shapes and types that it will be called with.
+        states: Must be None: states are named by their aliases.
+        input_output_aliases: See `generate_hlo`.
+        compiler_workdir: The folder of the compiled model.
+        compiler_args: Options of the compiler.
+        inline_weights_to_neff: Accepted for compatibility: the weights stand beside the archive.
+
+    Returns:
+        What `create_neuron_model` takes: the archive's file, what inputs and results are, what makes inputs
+        flat and puts results together, and the weights and states by name.
+
+    Raises:
+        TraceError: See `generate_hlo`; or states are given.
+        OSError: The folder cannot be written.
+    """
+    if states:
+        raise TraceError("External states are not there: let the model have them, and name their aliases.")
+    model = as_module(func)
+    made = generate_hlo(model, example_inputs, input_output_aliases)
+    file = generate_neff(made, compiler_workdir, compiler_args).neff_filename
+    named = {**dict(model.named_parameters(remove_duplicate=False)),
+             **dict(model.named_buffers(remove_duplicate=False))}  # fmt: skip
+    keys = [each.checkpoint_key.decode() for each in made.metaneff.input_tensors if each.checkpoint_key]
+    return file, made.metaneff, made.flattener, made.packer, {key: named[key].detach() for key in keys}
+
+
+def create_neuron_model(
+    neff_filename: str | Path,
+    metaneff: MetaNeff,
+    flattener: Flattener,
+    packer: Packer,
+    example_inputs: Any,
+    input_output_aliases: Any = None,
+    weights: Mapping[str, torch.Tensor] | None = None,
+) -> torch.jit.ScriptModule:
+    """The TorchScript module of one rank, whose attribute `model` is loaded as one of several.
+
+    Args:
+        neff_filename: As `_trace` returns it, like those that follow.
+        metaneff: Accepted for compatibility: the archive says it.
+        flattener: Makes inputs a flat list.
+        packer: Puts results together.
+        example_inputs: Of the trace.
+        input_output_aliases: Accepted for compatibility: the archive says it.
+        weights: Weights and states by name.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    archive = Path(neff_filename).read_bytes()
+    return rank_model(archive, weights or {}, flattener, packer, example_inputs)
 
 
 def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:

@@ -27,14 +27,15 @@ def spawn(
     Args:
         fn: The program.
         args: Its further arguments.
-        nprocs: Processes to start; by default one per NeuronCore of this process. 1: none, it runs here.
+        nprocs: Processes to start; by default as many as `NEURONCORE_NUM_DEVICES` says, or one per NeuronCore
+            of this process. 1: none, it runs here.
         join: Wait for them.
         daemon: Whether they end with this one.
         start_method: "spawn", "fork" or "forkserver".
     """
     if "LOCAL_RANK" in os.environ:  # torchrun has started one process per core
         return fn(int(os.environ["LOCAL_RANK"]), *args)
-    count = nprocs or torch.neuron.device_count()
+    count = nprocs or int(os.environ.get("NEURONCORE_NUM_DEVICES", 0)) or torch.neuron.device_count()
     if count == 1:
         return fn(0, *args)
     address = ("127.0.0.1", *get_free_tcp_ports())
