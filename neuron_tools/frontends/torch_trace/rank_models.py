@@ -32,7 +32,8 @@ class _Meeting:
     def __init__(self, ranks: int) -> None:
         self._barrier = threading.Barrier(ranks)
         self._calls: dict[int, RankCall] = {}
-        self._made: list[Tensors] | Exception = []
+        self._made: dict[int, Tensors] = {}
+        self._failure: Exception | None = None
 
     def results(self, rank: int, call: RankCall) -> Tensors:
         """What a rank gets, when all have come."""
@@ -40,16 +41,18 @@ class _Meeting:
         if self._barrier.wait() == 0:
             self._run()
         self._barrier.wait()
-        if isinstance(self._made, Exception):
-            raise self._made
-        return self._made[rank]
+        if self._failure is not None:
+            raise self._failure
+        return self._made.pop(rank)
 
     def _run(self) -> None:
         """A failure is that of each rank: nobody waits for one that does not come."""
+        self._failure = None
         try:
-            self._made = run_together([self._calls[rank] for rank in sorted(self._calls)])
+            made = run_together([self._calls[rank] for rank in sorted(self._calls)])
+            self._made = dict(enumerate(made))
         except Exception as failure:
-            self._made = failure
+            self._failure = failure
         self._calls.clear()
 
 
@@ -122,7 +125,7 @@ def load_rank(model: Any, start_core: int, core_count: int, rank: int, ranks: in
     model.place.copy_(torch.tensor([rank, ranks, number]))
 
 
-class _Rank(torch.nn.Module):
+class _RankProgram(torch.nn.Module):
     """The program of a rank, with its weights and states.
 
     Args:
@@ -137,16 +140,17 @@ class _Rank(torch.nn.Module):
         self.register_buffer("artifact", torch.frombuffer(kept.memory, dtype=torch.uint8))
         self.register_buffer("place", torch.tensor([0, 1, -1]))
         call = RankedCall.of(load(self.artifact, self.digest).neff)
-        self._names = {
-            kind: [f"{kind}_{index}" for index in range(len(names))]
-            for kind, names in (("weight", call.weights), ("state", call.states))
-        }
-        for kind, names in (("weight", call.weights), ("state", call.states)):
-            for buffer, name in zip(self._names[kind], names):
-                self.register_buffer(buffer, values[name].detach().cpu().clone())
+        self._weights = self._keep("weight", call.weights, values)
+        self._states = self._keep("state", call.states, values)
+
+    def _keep(self, kind: str, names: Sequence[str], values: Mapping[str, torch.Tensor]) -> list[str]:
+        """Names of new buffers with these values."""
+        for index, name in enumerate(names):
+            self.register_buffer(f"{kind}_{index}", values[name].detach().cpu().clone())
+        return [f"{kind}_{index}" for index in range(len(names))]
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        weights, states = ([getattr(self, name) for name in names] for names in self._names.values())
+        weights, states = ([getattr(self, name) for name in names] for names in (self._weights, self._states))
         results = torch.ops.neuron_tools.run_rank(
             self.artifact, self.digest, weights, states, [*inputs], self.place
         )
@@ -157,7 +161,7 @@ class _RankModel(torch.nn.Module):
     """A rank that takes and gives what the model does."""
 
     def __init__(
-        self, model: _Rank, flat: Callable[[Any], Sequence[torch.Tensor]], packed: Callable[[Any], Any]
+        self, model: _RankProgram, flat: Callable[[Any], Sequence[torch.Tensor]], packed: Callable[[Any], Any]
     ) -> None:
         super().__init__()
         self.model = model
@@ -172,7 +176,7 @@ def rank_model(
     values: Mapping[str, torch.Tensor],
     flat: Callable[[Any], Sequence[torch.Tensor]],
     packed: Callable[[Any], Any],
-    example_inputs: Any,
+    example_inputs: Sequence[Any],
 ) -> torch.jit.ScriptModule:
     """A rank of a model that was compiled for several, as TorchScript keeps it.
 
@@ -181,15 +185,14 @@ def rank_model(
         values: The rank's weights and states by name.
         flat: Gives the tensors of a call's inputs.
         packed: Puts a call's results together.
-        example_inputs: A tensor, or the tuple of inputs that it was traced with.
+        example_inputs: Those that it was traced with.
 
     Returns:
         A module whose attribute `model` `load_rank` takes; without that it runs alone.
     """
-    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
-    rank = _Rank(archive, values)
+    rank = _RankProgram(archive, values)
     with torch.no_grad(), known_results({rank.digest: example_results(rank.artifact, rank.digest)}):
         script: torch.jit.ScriptModule = torch.jit.trace(
-            _RankModel(rank, flat, packed), inputs, strict=False, check_trace=False
+            _RankModel(rank, flat, packed), tuple(example_inputs), strict=False, check_trace=False
         )
     return script

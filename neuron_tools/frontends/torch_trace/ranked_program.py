@@ -245,7 +245,7 @@ def _results(graph: fx.Graph) -> list[Any]:
     return list(output.args[0])
 
 
-def _named(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+def named_tensors(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """Parameters and buffers, those of several names under each."""
     named = chain(model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False))
     return [*named]
@@ -253,9 +253,9 @@ def _named(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
 
 def _names(model: torch.nn.Module) -> dict[int, str]:
     """The first name of each parameter and buffer: checkpoints have that."""
-    return {id(tensor): name for name, tensor in reversed(_named(model))}
+    return {id(tensor): name for name, tensor in reversed(named_tensors(model))}
 
 
 def _first_names(model: torch.nn.Module) -> dict[str, str]:
     first = _names(model)
-    return {name: first[id(tensor)] for name, tensor in _named(model)}
+    return {name: first[id(tensor)] for name, tensor in named_tensors(model)}

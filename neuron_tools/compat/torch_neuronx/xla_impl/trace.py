@@ -15,7 +15,7 @@ from neuron_tools.frontends.torch_trace.compile_graph import compile_graph
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.exported import as_module
 from neuron_tools.frontends.torch_trace.rank_models import rank_model
-from neuron_tools.frontends.torch_trace.ranked_program import RankedTrace, trace_ranks
+from neuron_tools.frontends.torch_trace.ranked_program import RankedTrace, named_tensors, trace_ranks
 from neuron_tools.frontends.torch_trace.shapes import describe, shape_of
 from neuron_tools.neff.files import write_whole
 
@@ -178,8 +178,7 @@ def _trace(
     model = as_module(func)
     made = generate_hlo(model, example_inputs, input_output_aliases)
     file = generate_neff(made, compiler_workdir, compiler_args).neff_filename
-    named = {**dict(model.named_parameters(remove_duplicate=False)),
-             **dict(model.named_buffers(remove_duplicate=False))}  # fmt: skip
+    named = dict(named_tensors(model))
     keys = [each.checkpoint_key.decode() for each in made.metaneff.input_tensors if each.checkpoint_key]
     return file, made.metaneff, made.flattener, made.packer, {key: named[key].detach() for key in keys}
 
@@ -208,7 +207,7 @@ def create_neuron_model(
         OSError: The file cannot be read.
     """
     archive = Path(neff_filename).read_bytes()
-    return rank_model(archive, weights or {}, flattener, packer, example_inputs)
+    return rank_model(archive, weights or {}, flattener, packer, _as_tuple(example_inputs))
 
 
 def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
