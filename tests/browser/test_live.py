@@ -38,6 +38,8 @@ IS_LIVE = """() => {
     return /Live|Recording|new step/.test(told);
 }"""
 SHOWN_STEPS = """(least) => document.querySelectorAll("#steps a.step:not(.all)").length >= least"""
+HAVE_ROOM = """() => [...document.querySelectorAll("#steps a.step")].every(
+    (step) => step.scrollWidth <= step.clientWidth)"""
 IS_OVER = """() => document.querySelector(".ws-live")?.hidden === true"""
 
 
@@ -88,6 +90,7 @@ def test_the_workspace_follows_a_capture_to_its_end(chromium: Any, tmp_path: Pat
             for _ in range(3):
                 go_on(capture)
             page.wait_for_function(SHOWN_STEPS, arg=8, timeout=WAIT_MS)
+            assert page.evaluate(HAVE_ROOM), "the time of a step is cut off"
             page.wait_for_function("(first) => location.search !== first", arg=first, timeout=WAIT_MS)
             capture.stdin.close()
             assert capture.wait() == 0
