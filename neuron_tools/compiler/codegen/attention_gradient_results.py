@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from neuron_tools.arrays import Bools, Ints
 from neuron_tools.compiler.codegen.attention_gradient_banks import GradientBanks
 from neuron_tools.compiler.codegen.attention_gradient_parts import Stage
@@ -13,6 +11,8 @@ from neuron_tools.compiler.codegen.movement import fill_tensor
 from neuron_tools.compiler.codegen.slot import Slot, Step
 from neuron_tools.records.program import DType, Engine, Flag, Opcode
 
+_OPERANDS = ("query", "key", "value")
+"""Of which operand each part is the gradient."""
 RESULT_SHARE = 16
 """A gradient's tiles take at most one part in so many of a partition while they wait for further heads."""
 
@@ -90,17 +90,17 @@ class GradientResults(GradientBanks):
     ) -> Step:
         """The store of a tile's rows of several heads, which lie side by side, behind the last head's."""
         location = self._context.locations[self._results[part]]
-        heads, tiles = location.type.shape[2], self._query_tiles if part == 0 else self._key_tiles
+        heads, name = location.type.shape[2], _OPERANDS[part]
+        tiles = self._tiles(name)
         room = self._context.core.sbuf_bytes_per_partition // RESULT_SHARE
         most = max(1, room // (tiles * columns * self._dtype.byte_count))
         together = next(count for count in range(min(most, heads), 0, -1) if heads % count == 0)
-        head, tile = np.divmod(content, tiles)
-        made = self._slot("result", columns * together, self._dtype, head // together * tiles + tile)
+        made = self._slot("result", columns * together, self._dtype, self._of_heads(name, content, together))
         self._copy(sums, made, rows, columns, stage, last, accumulates=together > 1)
         size = rows * columns * together
         transfer = location.store(self._context.store_queue(), size, columns * together, rows)
         transfer.strided = together < heads
-        return self._loop.store(made, transfer, active=last & (head % together == together - 1))
+        return self._loop.store(made, transfer, active=last & (content // tiles % together == together - 1))
 
     def _fill_unseen(self) -> None:
         """Zeros for the keys and values of each head that lie in the future of all queries."""

@@ -112,6 +112,10 @@ def _emit_largest(
     if space.chunks > 1:
         among = np.full(space.iterations, space.chunks * needed)
         _eight_at_a_time(loop, found[0], found, partitions, among, passes=passes, active=is_last)
+        # Where each is among those of the pieces says where it is in the row.
+        loop.step(Engine.GPSIMD, Opcode.LOCAL_GATHER, reads=found[-1:], writes=found[-1:],
+                  partitions=partitions, elements=np.full(space.iterations, needed), active=is_last,
+                  accumulates=True)  # fmt: skip
     for value, slot in zip(operation.results, found):
         location, rows = context.locations[value], space.tile_row_counts()
         store = location.store(context.store_queue(), rows * needed, needed, partitions)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,6 @@ _ATTEMPTS = (
 """(pipelined, with extra buffers, long-held PSUM contents single-buffered): best first."""
 FILLED = 2
 """What a buffer takes for each byte of a weight in it, at most: a row that all partitions read takes more."""
-_stays = attrgetter("stays")
 
 
 class TileLoop(StagedLoop):
@@ -212,7 +210,8 @@ class TileLoop(StagedLoop):
                     return False
                 slot.blocks.append(block)
                 taken.append((slot, block))
-        for slot in dict.fromkeys((*(slot for slot, _ in taken), *filter(_stays, self._slots))):
+        staying = (slot for slot in self._slots if slot.stays)
+        for slot in dict.fromkeys((*(slot for slot, _ in taken), *staying)):
             slot.first_tile = self._context.tiles(slot)
         return True
 
