@@ -15,8 +15,8 @@ LEADS: Mapping[str, str] = {
     "the host's call to the start on the device; a short launch took the host longer than the device.",
     "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
     "time. What is not listed could take longer without delaying the end.",
-    "Point": "At best each is as fast as the device computes, or as the memory that moves its bytes; it "
-    "reaches a part of that.",
+    "Point": "Each is bound by what the device computes or by the memory that moves its bytes, whichever "
+    "takes longer; Reached is how much of that limit it attains.",
     "MemoryPeak": "When a device's memory was fullest.",
     "CategoryBytes": "What that memory was held for.",
     "MemoryHolder": "Who held it: parameters and buffers by name, others by the place that took them.",
