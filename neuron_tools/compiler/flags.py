@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
+from neuron_tools.compiler.flag_names import check_name
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.errors import UsageError
 from neuron_tools.frozen import frozen
@@ -66,13 +67,17 @@ def parse_flags(
         environment: Variables.
 
     Raises:
-        UsageError: An option has a value that does not exist.
+        UsageError: An option is misspelt, or has a value that does not exist.
+
+    Warns:
+        RuntimeWarning: An option is not known.
     """
     words = shlex.split(flags) if isinstance(flags, str) else [str(word) for word in flags]
     if with_environment:
         words = [*shlex.split(environment.get(VARIABLE, "")), *words]
     found = CompilerFlags(options or CompilerOptions())
     for name, values in _pairs(words):
+        check_name(name)
         found = _take(found, name, values)
     return found
 
@@ -86,9 +91,14 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
         if not name.startswith("-"):
             continue
         first = index
-        while not equals and index < len(words) and not words[index].startswith("-"):
+        while not equals and index < len(words) and _is_value(words[index], name, index == first):
             index += 1
         yield name.replace("_", "-"), [value] if equals else words[first:index]
+
+
+def _is_value(word: str, option: str, is_first: bool) -> bool:
+    """Whether a word belongs to an option; that of a part of the compiler takes the part's own options."""
+    return not word.startswith("-") or (is_first and option.endswith("-options"))
 
 
 def _take(found: CompilerFlags, name: str, values: Sequence[str]) -> CompilerFlags:

@@ -1,5 +1,7 @@
 """Options in the form of AWS's compiler command."""
 
+import warnings
+
 import pytest
 
 from neuron_tools.compiler.flags import CompilerFlags, parse_flags
@@ -26,7 +28,22 @@ def test_the_environment_stands_before_the_arguments():
 
 
 def test_options_that_change_nothing_here_are_passed_over():
-    assert parse_flags("--model-type=transformer -O1 --verbose 35 stray") == CompilerFlags()
+    known = "--model-type=transformer -O1 stray --internal-any --tensorizer-options '--vectorize'"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_flags(known) == CompilerFlags()
+
+
+@pytest.mark.parametrize("flags", ["--auto-csat=all", "--model_typ transformer", "--enable-saturate-infinty"])
+def test_a_misspelt_option_is_refused_with_the_right_one(flags):
+    name = flags.partition("=")[0].partition(" ")[0].replace("_", "-")
+    with pytest.raises(UsageError, match=rf"no option {name}: did you mean --[a-z-]+\?$"):
+        parse_flags(flags)
+
+
+def test_an_option_that_nothing_is_known_of_is_a_warning():
+    with pytest.warns(RuntimeWarning, match="No compiler option --reduce-everything is known"):
+        assert parse_flags(["--reduce-everything"]) == CompilerFlags()
 
 
 def test_nothing_is_the_default():
