@@ -7,9 +7,6 @@ read is lost where a cell of the tile was written by somebody else since the til
 
 from __future__ import annotations
 
-from itertools import chain
-from operator import attrgetter
-
 import numpy as np
 
 from neuron_tools.arrays import Ints
@@ -72,25 +69,22 @@ def check_placed(trace: Tracer) -> None:
         )
 
 
-_PLACE = attrgetter("number", "blocks", "address", "pitch_bytes", "partition", "lines")
-"""Of a tensor, what its tiles' bounds follow from."""
-
-
 def _tiles(trace: Tracer, placed: list[Buffer]) -> _Tiles:
-    number, count, address, pitch, partition, lines = (
-        np.fromiter(chain.from_iterable(map(_PLACE, placed)), np.int64).reshape(len(placed), -1).T
-    )
     first_tile = np.full(len(trace.buffers), -1, np.int64)
-    first_tile[number] = starts = np.cumsum(count) - count
-    of, block = np.repeat(np.arange(len(placed)), count), np.arange(count.sum()) - np.repeat(starts, count)
-    byte = address[of] + block * pitch[of]
-    apart = np.array([bool(buffer.block_addresses) for buffer in placed])
-    for tile in np.flatnonzero(apart[of]):
-        byte[tile] = placed[of[tile]].block_addresses[block[tile]]
-    in_psum = np.array([buffer.region is MemoryRegion.psum for buffer in placed])
-    byte += np.where(in_psum[of], trace.core.sbuf_bytes_per_partition, 0)
-    bounds = np.column_stack([byte, byte + pitch[of], partition[of], partition[of] + (lines // count)[of]])
-    return _Tiles([placed[at] for at in of.tolist()], block.tolist(), first_tile, bounds)
+    buffers: list[Buffer] = []
+    blocks: list[int] = []
+    bounds: list[tuple[int, int, int, int]] = []
+    for buffer in placed:
+        first_tile[buffer.number] = len(blocks)
+        base = trace.core.sbuf_bytes_per_partition if buffer.region is MemoryRegion.psum else 0
+        pitch, low = buffer.pitch_bytes, buffer.partition
+        high = low + buffer.lines // buffer.blocks
+        for block in range(buffer.blocks):
+            byte = base + _address(buffer, block)
+            buffers.append(buffer)
+            blocks.append(block)
+            bounds.append((byte, byte + pitch, low, high))
+    return _Tiles(buffers, blocks, first_tile, np.array(bounds, np.int64))
 
 
 def _address(buffer: Buffer, block: int) -> int:
