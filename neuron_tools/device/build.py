@@ -16,6 +16,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -147,20 +148,26 @@ def _build_from_source(chosen: Extension) -> Path:
     return library
 
 
+_loading = threading.RLock()
+"""A thread must not find a module that another one is still loading."""
+
+
 def load(extension: Extension | None = None) -> ModuleType:
     """Builds a library (the device's if None) if needed, loads it and returns the extension module."""
     chosen = extension or device_extension()
-    loaded = sys.modules.get(chosen.name)
-    if loaded is not None:
-        return loaded
-    library = build(chosen)
+    with _loading:
+        return sys.modules.get(chosen.name) or _load_built(chosen)
+
+
+def _load_built(extension: Extension) -> ModuleType:
+    library = build(extension)
     try:
-        return _load_library(chosen, library)
+        return _load_library(extension, library)
     except DeviceBuildError:
-        if library != shipped_path(chosen):
+        if library != shipped_path(extension):
             raise
     # Built ahead against another system library: this machine builds its own.
-    return _load_library(chosen, _build_from_source(chosen))
+    return _load_library(extension, _build_from_source(extension))
 
 
 def _load_library(extension: Extension, library: Path) -> ModuleType:

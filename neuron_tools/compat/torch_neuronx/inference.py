@@ -14,6 +14,7 @@ from neuron_tools.frontends.torch_trace.batches import BatchedModel, DataParalle
 from neuron_tools.frontends.torch_trace.buckets import Bucket, bucketed, share_states
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.placement import place
+from neuron_tools.frontends.torch_trace.rank_models import move_values
 from neuron_tools.frontends.torch_trace.trace import example_tensors
 
 from .tracing import trace
@@ -43,15 +44,16 @@ def lazy_load(trace: torch.nn.Module, enable_lazy_load: bool = True) -> None:
 
 
 def move_trace_to_device(trace: torch.nn.Module, device_id: int) -> None:
-    """Let a traced model run on one core from now on.
+    """Let a traced model run on one core from now on; weights and states of a rank are put there.
 
     Raises:
         TraceError: There is no such core.
     """
     place(trace, [device_id])
+    move_values(trace, device_id)
 
 
-@dataclass(frozen=True)
+@dataclass
 class BucketModelConfig:
     """How a call's bucket is chosen.
 
@@ -61,9 +63,11 @@ class BucketModelConfig:
         bucket_kernel_constant_args: Passed to that function after the tensors.
         shared_state_buffer: Initial values of the states that all buckets share, in the order of each
             bucket's aliases; without it each bucket has states of its own.
-        shared_state_buffer_preprocessor: Would cut the shared states to the size of each bucket; not
-            simulated, and refused together with `shared_state_buffer`.
+        shared_state_buffer_preprocessor: Gives the function that cuts the shared states to the size of each
+            bucket, for `parallel_model_trace`; `bucket_model_trace` refuses it together with
+            `shared_state_buffer`.
         func_kwargs: Keyword arguments of the model's function, for all buckets or for each.
+        bucket_degree: How many buckets there are.
     """
 
     bucket_kernel: Callable[..., Any]
@@ -72,19 +76,21 @@ class BucketModelConfig:
     shared_state_buffer_preprocessor: Callable[..., Any] | None = None
     func_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
 
-    def store_example_inputs(self, example_inputs: Any) -> None:
-        """Refuse what neuronx-distributed's `parallel_model_trace` begins with where it has buckets.
+    def __post_init__(self) -> None:
+        self.bucket_degree = 1
+
+    def store_example_inputs(self, example_inputs: Sequence[Any]) -> None:
+        """Note how many buckets there are, as neuronx-distributed begins.
 
         Args:
             example_inputs: Of each bucket.
-
-        Raises:
-            TraceError: Always.
         """
-        raise TraceError(
-            "parallel_model_trace has no buckets here: trace the model once for each shape, or use "
-            "neuronx-distributed's ModelBuilder."
-        )
+        self.bucket_degree = len(example_inputs)
+
+    def get_func_kwargs_for_bucket_rank(self, bucket_rank: int) -> Mapping[str, Any]:
+        """Keyword arguments of the model's function for one bucket."""
+        kwargs: Mapping[str, Any] = _of(self.func_kwargs or {}, bucket_rank)
+        return kwargs
 
 
 def bucket_model_trace(
@@ -118,7 +124,7 @@ def bucket_model_trace(
         )
     buckets = []
     for number, inputs in enumerate(example_inputs):
-        model, aliases = _of(func, number)(**(_of(bucket_config.func_kwargs or {}, number)))
+        model, aliases = _of(func, number)(**bucket_config.get_func_kwargs_for_bucket_rank(number))
         folder = str(Path(compiler_workdir) / f"bucket_{number}") if compiler_workdir else None
         traced = trace(
             model, inputs, input_output_aliases=aliases, compiler_workdir=folder, compiler_args=compiler_args

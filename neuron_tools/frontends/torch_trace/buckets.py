@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -56,15 +57,28 @@ def share_states(buckets: Sequence[Bucket], values: Sequence[torch.Tensor]) -> N
     shared = [torch.nn.Parameter(value.detach().cpu().clone(), requires_grad=False) for value in values]
     for number, bucket in enumerate(buckets):
         own = dict(bucket.model.named_parameters())
-        expected, given = [*map(describe, own.values())], [*map(describe, shared)]
-        if expected != given:
-            raise TraceError(
-                f"The shared states are {', '.join(given)}, but bucket {number} has "
-                f"{', '.join(expected) or 'none'}: give each bucket's aliases in the order of "
-                "shared_state_buffer."
-            )
+        check_shared(number, [*map(describe, own.values())], [*map(describe, shared)])
         for name, value in zip(own, shared):
             setattr(bucket.model, name, value)
+
+
+def check_shared(bucket: int, expected: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse shared states that a bucket does not have.
+
+    Args:
+        bucket: Its number.
+        expected: Element type and shape of each of its states.
+        given: Of each shared one.
+
+    Raises:
+        TraceError: They differ.
+    """
+    if [*expected] != [*given]:
+        raise TraceError(
+            f"The shared states are {', '.join(given)}, but bucket {bucket} has "
+            f"{', '.join(expected) or 'none'}: give each bucket's aliases in the order of "
+            "shared_state_buffer."
+        )
 
 
 def bucketed(
@@ -85,10 +99,24 @@ def bucketed(
         TraceError: TorchScript cannot compile the kernel.
     """
     shapes = [bucket.shapes for bucket in buckets]
-    try:
-        choose_bucket = kernel if isinstance(kernel, torch.jit.ScriptFunction) else torch.jit.script(kernel)
+    passed = ", ".join(f"padded[{number}]" for number in range(len(shapes[0])))
+    calls = [[f"return self.bucket_{number}({passed})"] for number in range(len(buckets))]
+    with chooses_buckets(kernel):
         script = torch.jit.script(_Buckets([bucket.model for bucket in buckets], constants))
-        script.define(_forward(len(shapes[0]), len(buckets), len(constants), json.dumps(shapes)))
+        define_forward(script, ChoosingForward(shapes, len(constants), calls), kernel)
+    note_loaded([script])
+    return script
+
+
+@contextmanager
+def chooses_buckets(kernel: Callable[..., Any]) -> Iterator[None]:
+    """Let what TorchScript cannot compile in the block be the fault of a bucket's kernel.
+
+    Raises:
+        TraceError: TorchScript refuses something.
+    """
+    try:
+        yield
     except (RuntimeError, FrontendError) as error:
         reason = next(filter(None, map(str.strip, str(error).splitlines())), "")
         raise TraceError(
@@ -96,26 +124,66 @@ def bucketed(
             f"({reason}): annotate its arguments, as in list[torch.Tensor], and keep to what "
             "torch.jit.script takes."
         ) from error
-    del choose_bucket  # `define` found it here by its name
-    note_loaded([script])
+
+
+@frozen
+class ChoosingForward:
+    """A method that calls a kernel, then what its bucket does.
+
+    Attributes:
+        shapes: Of each bucket's inputs.
+        constant_count: How many attributes `constant_<n>` the kernel takes besides the tensors.
+        calls: The lines that run each bucket: inputs are in `padded`, the kernel's number is in `number`.
+    """
+
+    shapes: Sequence[Sequence[Sequence[int]]]
+    constant_count: int
+    calls: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        """Its text."""
+        inputs = ", ".join(f"input_{number}" for number in range(len(self.shapes[0])))
+        constants = [f"self.constant_{number}" for number in range(self.constant_count)]
+        shapes = json.dumps([[[*shape] for shape in each] for each in self.shapes])
+        lines = [
+            f"def forward(self, {inputs}):",
+            f"    inputs = [{inputs}]",
+            f"    padded, number = choose_bucket({', '.join(['inputs', *constants])})",
+            "    bucket = int(number)",
+            f"    padded = torch.ops.neuron_tools.fit_bucket(inputs, padded, bucket, {shapes!r})",
+        ]
+        for bucket, call in enumerate(self.calls[:-1]):
+            lines += [f"    if bucket == {bucket}:", *(f"        {line}" for line in call)]
+        return "\n".join([*lines, *(f"    {line}" for line in self.calls[-1]), ""])
+
+
+def define_forward(
+    script: torch.jit.ScriptModule,
+    forward: ChoosingForward,
+    kernel: Callable[..., Any],
+    cut: Callable[..., Any] | None = None,
+) -> None:
+    """Give a module a method that chooses a bucket.
+
+    Args:
+        script: A module that has what the method's calls name.
+        forward: The method.
+        kernel: Its `choose_bucket`.
+        cut: Its `cut_states`, where the calls name it.
+    """
+    choose_bucket, cut_states = compiled(kernel), None
+    if cut is not None:
+        with chooses_buckets(cut):
+            cut_states = compiled(cut)
+    script.define(str(forward))
+    del choose_bucket, cut_states  # `define` found them here by their names
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as TorchScript has it."""
+    is_compiled = isinstance(function, torch.jit.ScriptFunction)
+    script: Callable[..., Any] = function if is_compiled else torch.jit.script(function)
     return script
-
-
-def _forward(input_count: int, bucket_count: int, constant_count: int, shapes: str) -> str:
-    """The method that calls the kernel, then the model of its bucket."""
-    inputs = [f"input_{number}" for number in range(input_count)]
-    constants = [f"self.constant_{number}" for number in range(constant_count)]
-    passed = ", ".join(f"padded[{number}]" for number in range(input_count))
-    lines = [
-        f"def forward(self, {', '.join(inputs)}):",
-        f"    inputs = [{', '.join(inputs)}]",
-        f"    padded, number = choose_bucket({', '.join(['inputs', *constants])})",
-        "    bucket = int(number)",
-        f"    padded = torch.ops.neuron_tools.fit_bucket(inputs, padded, bucket, {shapes!r})",
-    ]
-    for number in range(bucket_count - 1):
-        lines += [f"    if bucket == {number}:", f"        return self.bucket_{number}({passed})"]
-    return "\n".join([*lines, f"    return self.bucket_{bucket_count - 1}({passed})", ""])
 
 
 @keeps_errors

@@ -17,8 +17,13 @@ from neuron_tools.frontends.torch_trace.placement import check_cores
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.ranked_program import RankedCall
 from neuron_tools.frontends.torch_trace.ranks import RankCall, Tensors, example_results, run_together
+from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.neff.files import mapped
 
+RANK = "model"
+"""Buffer: where a rank is, see `run_rank`."""
+VALUES = ("weight_", "state_")
+"""What names of buffers with weights, and with states, begin with."""
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 _library.define(
     "run_rank(Tensor artifact, str digest, Tensor[] weights, Tensor(a!)[] states, Tensor[] inputs, "
@@ -56,9 +61,11 @@ class _Meeting:
         self._calls.clear()
 
 
+_Model = tuple[int, int, int]
+"""How many ranks it has, which of their buckets it is, and which of the models like that."""
 _lock = threading.Lock()
-_times_loaded: Counter[tuple[int, int]] = Counter()
-_meetings: dict[tuple[int, int], _Meeting] = {}
+_times_loaded: Counter[_Model] = Counter()
+_meetings: dict[_Model, _Meeting] = {}
 
 
 @keeps_errors
@@ -78,7 +85,8 @@ def run_rank(
         weights: In the archive's order.
         states: Likewise; they get their next values.
         inputs: Of the call.
-        place: Its rank, how many there are, and which model of so many ranks it is of; 0, 1, -1: it is alone.
+        place: Its rank, how many there are, which bucket of theirs it is, and which model like that it is of;
+            -1: it is alone.
 
     Returns:
         The rank's results.
@@ -94,18 +102,18 @@ def run_rank(
     call = RankCall(
         artifact, digest, dict(zip(names.states, states)), dict(zip(names.weights, weights)), inputs
     )
-    rank, ranks, model = place.tolist()
-    return run_together([call])[0] if model < 0 else _meetings[ranks, model].results(rank, call)
+    rank, ranks, bucket, model = place.tolist()
+    return run_together([call])[0] if model < 0 else _meetings[ranks, bucket, model].results(rank, call)
 
 
 _library.impl("run_rank", run_rank, "CompositeExplicitAutograd")
 
 
-def load_rank(model: Any, start_core: int, core_count: int, rank: int, ranks: int) -> None:
-    """Put a rank's weights and states on its core; the n-th of each rank that are loaded are one model.
+def load_rank(place: torch.Tensor, start_core: int, core_count: int, rank: int, ranks: int) -> None:
+    """Let a rank meet the others: the n-th of each rank that are loaded are one model.
 
     Args:
-        model: The attribute `model` of what `rank_model` gave.
+        place: The attribute `model` of what `rank_model` gave.
         start_core: Accepted for compatibility: a rank runs on the core of its number.
         core_count: Likewise.
         rank: Of the model.
@@ -115,60 +123,91 @@ def load_rank(model: Any, start_core: int, core_count: int, rank: int, ranks: in
         TraceError: There are fewer NeuronCores than ranks.
     """
     check_cores(range(ranks))
+    bucket = int(place[2])
     with _lock:
-        number = _times_loaded[rank, ranks]
-        _times_loaded[rank, ranks] += 1
-        _meetings.setdefault((ranks, number), _Meeting(ranks))
-    for name, value in [*model.named_buffers(recurse=False)]:
-        if name.startswith(("weight_", "state_")):
-            setattr(model, name, value.to(f"neuron:{rank}"))
-    model.place.copy_(torch.tensor([rank, ranks, number]))
+        number = _times_loaded[rank, ranks, bucket]
+        _times_loaded[rank, ranks, bucket] += 1
+        _meetings.setdefault((ranks, bucket, number), _Meeting(ranks))
+    place.copy_(torch.tensor([rank, ranks, bucket, number]))
 
 
-class _RankProgram(torch.nn.Module):
-    """The program of a rank, with its weights and states.
+def move_values(model: torch.nn.Module, core: int) -> None:
+    """Put the weights and states of a rank on a core; those of several buckets are there once.
+
+    Args:
+        model: What `rank_model` or `rank_bucket_model` gave, or any other: that keeps what it has.
+        core: Of this process.
+    """
+    moved: dict[tuple[int, str], torch.Tensor] = {}
+    for module in model.modules():
+        values = dict(module.named_buffers(recurse=False))
+        if RANK not in values:
+            continue
+        for name, value in values.items():
+            if name.startswith(VALUES):
+                key = value.data_ptr(), describe(value)
+                moved[key] = moved[key] if key in moved else value.to(f"neuron:{core}")
+                setattr(module, name, moved[key])
+
+
+class RankProgram(torch.nn.Module):
+    """The program of a rank; with its weights and states it is called with tensors.
 
     Args:
         archive: The compiled model.
-        values: Weights and states by name.
+        bucket: Which of the rank's programs it is.
+
+    Attributes:
+        call: How it is called.
+        given_shapes: Element type and shape of each state, then of each input.
     """
 
-    def __init__(self, archive: bytes, values: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, archive: bytes, bucket: int = 0) -> None:
         super().__init__()
         kept = mapped(lambda file: file.write(archive))
         self.digest = kept.sha256
         self.register_buffer("artifact", torch.frombuffer(kept.memory, dtype=torch.uint8))
-        self.register_buffer("place", torch.tensor([0, 1, -1]))
-        call = RankedCall.of(load(self.artifact, self.digest).neff)
-        self._weights = self._keep("weight", call.weights, values)
-        self._states = self._keep("state", call.states, values)
+        self.register_buffer(RANK, torch.tensor([0, 1, bucket, -1]))
+        loaded = load(self.artifact, self.digest)
+        self.call, self.given_shapes = RankedCall.of(loaded.neff), loaded.inputs
 
-    def _keep(self, kind: str, names: Sequence[str], values: Mapping[str, torch.Tensor]) -> list[str]:
-        """Names of new buffers with these values."""
-        for index, name in enumerate(names):
-            self.register_buffer(f"{kind}_{index}", values[name].detach().cpu().clone())
-        return [f"{kind}_{index}" for index in range(len(names))]
+    def keep(self, values: Mapping[str, torch.Tensor]) -> None:
+        """Hold weights and states, as they are, by their names."""
+        for kind, names in zip(VALUES, (self.call.weights, self.call.states)):
+            for index, name in enumerate(names):
+                self.register_buffer(f"{kind}{index}", values[name])
 
-    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        weights, states = ([getattr(self, name) for name in names] for names in (self._weights, self._states))
-        results = torch.ops.neuron_tools.run_rank(
-            self.artifact, self.digest, weights, states, [*inputs], self.place
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """The rank's results."""
+        counts = zip(VALUES, (len(self.call.weights), len(self.call.states)))
+        weights, states = ([getattr(self, f"{kind}{i}") for i in range(count)] for kind, count in counts)
+        results: list[torch.Tensor] = torch.ops.neuron_tools.run_rank(
+            self.artifact, self.digest, weights, states, [*inputs], self.model
         )
-        return tuple(results)
+        return results
 
 
-class _RankModel(torch.nn.Module):
+class _RankModel(RankProgram):
     """A rank that takes and gives what the model does."""
 
     def __init__(
-        self, model: _RankProgram, flat: Callable[[Any], Sequence[torch.Tensor]], packed: Callable[[Any], Any]
+        self,
+        archive: bytes,
+        values: Mapping[str, torch.Tensor],
+        flat: Callable[[Any], Sequence[torch.Tensor]],
+        packed: Callable[[Any], Any],
     ) -> None:
-        super().__init__()
-        self.model = model
+        super().__init__(archive)
+        self.keep(own_values(values))
         self._flat, self._packed = flat, packed
 
     def forward(self, *inputs: Any) -> Any:
-        return self._packed(self.model(*self._flat(inputs)))
+        return self._packed(super().forward(*self._flat(inputs)))
+
+
+def own_values(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies of weights and states on the host, which nobody else writes."""
+    return {name: value.detach().cpu().clone() for name, value in values.items()}
 
 
 def rank_model(
@@ -190,9 +229,9 @@ def rank_model(
     Returns:
         A module whose attribute `model` `load_rank` takes; without that it runs alone.
     """
-    rank = _RankProgram(archive, values)
+    rank = _RankModel(archive, values, flat, packed)
     with torch.no_grad(), known_results({rank.digest: example_results(rank.artifact, rank.digest)}):
         script: torch.jit.ScriptModule = torch.jit.trace(
-            _RankModel(rank, flat, packed), tuple(example_inputs), strict=False, check_trace=False
+            rank, tuple(example_inputs), strict=False, check_trace=False
         )
     return script

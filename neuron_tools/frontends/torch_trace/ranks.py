@@ -153,6 +153,12 @@ class _Rank:
         self._weights = [self._find(name, held, expected[name]) for name in call.weights]
         held = {**given.weights, **given.states}
         self._states = [self._find(name, held, expected[name]) for name in call.states]
+        for name, state in zip(call.states, self._states):
+            if not state.is_contiguous():
+                raise TraceError(
+                    f"The state {name} of rank {number} is a cut whose elements do not lie side by side, "
+                    "which Neuron's runtime cannot take: cut along the first axis, or pass it whole."
+                )
 
     def _find(self, name: str, held: Named, expected: str) -> torch.Tensor:
         if name not in held:

@@ -63,8 +63,11 @@ def models(trace, traced):
 
 
 def load(models):
+    import torch_neuronx
+
     for rank, model in enumerate(models):
         torch.ops.neuron._load_collectives_neuron(model.model, rank, 1, rank, len(models))
+        torch_neuronx.move_trace_to_device(model, rank)
     return models
 
 
@@ -86,7 +89,7 @@ def test_states_go_from_call_to_call_and_are_not_returned(models):
     load(models)
     for _ in range(3):
         call(models)
-    assert [model.model.state_0.item() for model in models] == [3, 3]
+    assert [model.state_0.item() for model in models] == [3, 3]
 
 
 def test_a_saved_model_is_loaded_again(models):
@@ -133,13 +136,6 @@ def test_other_shapes_are_refused_by_all_ranks(models):
     for each in made:
         with pytest.raises(NeuronToolsError, match=r"traced for inputs float32\[2,4\], not float32\[1,4\]"):
             each.result()
-
-
-def test_buckets_of_ranks_are_refused(trace):
-    from torch_neuronx import BucketModelConfig
-
-    with pytest.raises(NeuronToolsError, match=r"has no buckets here: .* ModelBuilder"):
-        BucketModelConfig(lambda: None).store_example_inputs([(ROWS,)])
 
 
 def test_states_that_the_model_does_not_have_are_refused(trace, tmp_path):
