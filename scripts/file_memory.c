@@ -1,8 +1,11 @@
-/* Large allocations in files: preloaded, it lets a program take more memory than the machine has.
+/* A program's large allocations in memory that stays with it, and beyond that in files: preloaded, it saves
+   faults of pages and lets a program take more memory than the machine has.
 
-   An allocation of at least `FILE_MEMORY_BYTES` lies in a file without a name in `FILE_MEMORY_FOLDER`, which
-   the system writes out where memory is short; the C library serves all others. A process that is forked
-   shares such memory with its parent. */
+   Allocations of a MiB and more lie in memory that is kept when they are given back, up to
+   `FILE_MEMORY_RESIDENT_BYTES` of it in use and kept; the next allocation that fills most of a kept piece
+   takes it, and `malloc_trim` lets all go. Beyond that an allocation of at least `FILE_MEMORY_BYTES` lies in
+   a file without a name in `FILE_MEMORY_FOLDER`, which the system writes out where memory is short; the C
+   library serves all others. A process that is forked shares what lies in files with its parent. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,6 +22,9 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define MOST 4096
 #define PAGE 4096
+#define SMALLEST (1 << 20)
+#define ANY 16 /* the alignment that every allocation has */
+#define LEAST_FILLED(bytes) ((bytes) / 4 * 3) /* of memory that is used again */
 
 /* The C library's own functions, which need no look-up that would allocate. */
 void *__libc_malloc(size_t bytes);
@@ -27,19 +33,25 @@ void *__libc_realloc(void *at, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *at);
 
-static struct {
+enum state { NONE, IN_FILE, IN_MEMORY, KEPT };
+
+static struct block {
     void *at;
     size_t bytes;
-} held[MOST];
-static atomic_int used; /* entries of `held` that were ever taken */
+    enum state state;
+} blocks[MOST];
+static atomic_int used;     /* entries of `blocks` that were ever taken */
+static size_t memory_bytes; /* of blocks in memory, those kept for later included */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static size_t smallest = SIZE_MAX;
+static size_t smallest_file = SIZE_MAX, most_memory;
 static const char *folder = "/tmp";
 
 __attribute__((constructor)) static void read_environment(void) {
     const char *bytes = getenv("FILE_MEMORY_BYTES"), *where = getenv("FILE_MEMORY_FOLDER");
+    const char *resident = getenv("FILE_MEMORY_RESIDENT_BYTES");
     if (where) folder = where;
-    if (bytes) smallest = strtoull(bytes, NULL, 10);
+    if (resident) most_memory = strtoull(resident, NULL, 10);
+    if (bytes) smallest_file = strtoull(bytes, NULL, 10);
 }
 
 static void lock(void) {
@@ -49,70 +61,139 @@ static void lock(void) {
 
 static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
 
-/* Bytes at an address that lies in a file, 0 elsewhere; forgets it where asked. Only whole pages do. */
-static size_t bytes_at(void *at, int forget) {
-    size_t bytes = 0;
+/* The functions that follow are called with the lock. */
+
+static struct block *block_at(void *at) {
+    for (int entry = 0; entry < used; entry++)
+        if (blocks[entry].state != NONE && blocks[entry].at == at) return blocks + entry;
+    return NULL;
+}
+
+static struct block *empty_block(void) {
+    int entry = 0;
+    while (entry < used && blocks[entry].state != NONE) entry++;
+    if (entry == MOST) return NULL;
+    if (entry == used) used++;
+    return blocks + entry;
+}
+
+/* The smallest block of memory given back that an allocation fills well. */
+static struct block *kept_block(size_t bytes) {
+    struct block *best = NULL;
+    for (struct block *block = blocks; block < blocks + used; block++) {
+        int fits = block->state == KEPT && block->bytes >= bytes && LEAST_FILLED(block->bytes) <= bytes;
+        if (fits && (!best || block->bytes < best->bytes)) best = block;
+    }
+    return best;
+}
+
+static int let_kept_go(void) {
+    int found = 0;
+    for (struct block *block = blocks; block < blocks + used; block++) {
+        if (block->state != KEPT) continue;
+        munmap(block->at, block->bytes);
+        memory_bytes -= block->bytes;
+        block->state = NONE;
+        found = 1;
+    }
+    return found;
+}
+
+static void *map_memory(size_t bytes) {
+    if (memory_bytes + bytes > most_memory) let_kept_go();
+    if (memory_bytes + bytes > most_memory) return MAP_FAILED;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return at;
+    madvise(at, bytes, MADV_HUGEPAGE); /* fewer faults; harmless where there are none */
+    memory_bytes += bytes;
+    return at;
+}
+
+static void *map_file(size_t bytes) {
+    void *at = MAP_FAILED;
+    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0) return at;
+    if (!ftruncate(file, bytes) && (!fallocate(file, 0, 0, bytes) || errno == EOPNOTSUPP))
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return at;
+}
+
+/* A new block, filled with zeros; NULL where there is no room, and where the C library is to serve it. */
+static struct block *map_block(size_t bytes) {
+    struct block *block = empty_block();
+    if (!block) return NULL;
+    block->bytes = bytes;
+    block->at = map_memory(bytes);
+    block->state = IN_MEMORY;
+    if (block->at == MAP_FAILED && bytes >= smallest_file) {
+        block->at = map_file(bytes);
+        block->state = IN_FILE;
+    }
+    if (block->at != MAP_FAILED) return block;
+    block->state = NONE;
+    return NULL;
+}
+
+/* Memory for an allocation of a MiB or more; NULL with ENOMEM where there is none. */
+static void *allocate(size_t bytes, size_t alignment, int zeros) {
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    lock();
+    struct block *block = kept_block(whole);
+    int dirty = block != NULL;
+    if (block)
+        block->state = IN_MEMORY;
+    else
+        block = map_block(whole);
+    void *at = block ? block->at : NULL;
+    unlock();
+    if (!at && bytes < smallest_file)
+        return zeros ? __libc_calloc(1, bytes) : __libc_memalign(alignment, bytes);
+    if (!at) errno = ENOMEM;
+    if (dirty && zeros) memset(at, 0, bytes);
+    return at;
+}
+
+/* Bytes of the large allocation at an address, 0 elsewhere. Only whole pages are large. */
+static size_t bytes_at(void *at) {
     if (!at || (uintptr_t)at % PAGE || !atomic_load(&used)) return 0;
     lock();
-    for (int entry = 0; entry < used && !bytes; entry++) {
-        if (held[entry].at != at) continue;
-        bytes = held[entry].bytes;
-        if (forget) held[entry].at = NULL;
-    }
+    struct block *block = block_at(at);
+    size_t bytes = block ? block->bytes : 0;
     unlock();
     return bytes;
 }
 
-static int remember(void *at, size_t bytes) {
-    int entry = 0;
+static void give_back(void *at) {
     lock();
-    while (entry < used && held[entry].at) entry++;
-    if (entry < MOST) {
-        held[entry].at = at;
-        held[entry].bytes = bytes;
-        if (entry == used) used++;
-    }
+    struct block *block = block_at(at);
+    if (block->state == IN_FILE) munmap(at, block->bytes);
+    block->state = block->state == IN_FILE ? NONE : KEPT;
     unlock();
-    return entry < MOST;
 }
 
-/* Memory in a file, filled with zeros; NULL with ENOMEM where the disk lacks room. */
-static void *in_file(size_t bytes) {
-    void *at = MAP_FAILED;
-    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file >= 0) {
-        if (!ftruncate(file, bytes) && (!fallocate(file, 0, 0, bytes) || errno == EOPNOTSUPP))
-            at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        close(file);
-    }
-    if (at != MAP_FAILED && !remember(at, bytes)) {
-        munmap(at, bytes);
-        at = MAP_FAILED;
-    }
-    if (at != MAP_FAILED) return at;
-    errno = ENOMEM;
-    return NULL;
-}
+static void *next_function(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-EXPORTED void *malloc(size_t bytes) { return bytes < smallest ? __libc_malloc(bytes) : in_file(bytes); }
+EXPORTED void *malloc(size_t bytes) {
+    return bytes < SMALLEST ? __libc_malloc(bytes) : allocate(bytes, ANY, 0);
+}
 
 EXPORTED void *calloc(size_t count, size_t bytes) {
     size_t all;
-    if (__builtin_mul_overflow(count, bytes, &all) || all < smallest) return __libc_calloc(count, bytes);
-    return in_file(all);
+    if (__builtin_mul_overflow(count, bytes, &all) || all < SMALLEST) return __libc_calloc(count, bytes);
+    return allocate(all, ANY, 1);
 }
 
 EXPORTED void free(void *at) {
-    size_t bytes = bytes_at(at, 1);
-    if (bytes)
-        munmap(at, bytes);
+    if (bytes_at(at))
+        give_back(at);
     else
         __libc_free(at);
 }
 
 EXPORTED void *realloc(void *at, size_t bytes) {
-    size_t before = bytes_at(at, 0);
-    if (!before) return at || bytes < smallest ? __libc_realloc(at, bytes) : in_file(bytes);
+    size_t before = bytes_at(at);
+    if (!before) return at || bytes < SMALLEST ? __libc_realloc(at, bytes) : allocate(bytes, ANY, 0);
     void *moved = bytes ? malloc(bytes) : NULL;
     if (moved) memcpy(moved, at, before < bytes ? before : bytes);
     if (moved || !bytes) free(at);
@@ -120,7 +201,8 @@ EXPORTED void *realloc(void *at, size_t bytes) {
 }
 
 EXPORTED void *memalign(size_t alignment, size_t bytes) {
-    return bytes < smallest || alignment > PAGE ? __libc_memalign(alignment, bytes) : in_file(bytes);
+    if (bytes < SMALLEST || alignment > PAGE) return __libc_memalign(alignment, bytes);
+    return allocate(bytes, alignment, 0);
 }
 
 EXPORTED void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
@@ -133,9 +215,14 @@ EXPORTED int posix_memalign(void **at, size_t alignment, size_t bytes) {
 }
 
 EXPORTED size_t malloc_usable_size(void *at) {
-    static size_t (*next)(void *);
-    size_t bytes = bytes_at(at, 0);
+    size_t bytes = bytes_at(at);
     if (bytes) return bytes;
-    if (!next) next = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
-    return next(at);
+    return ((size_t(*)(void *))next_function("malloc_usable_size"))(at);
+}
+
+EXPORTED int malloc_trim(size_t pad) {
+    lock();
+    int found = let_kept_go();
+    unlock();
+    return ((int (*)(size_t))next_function("malloc_trim"))(pad) || found;
 }

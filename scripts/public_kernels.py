@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "NEURON_TOOLS_PUBLIC_CODE"
 _HOST_MEMORY, _HOST_GIB = "TEST_ATTN_BLK_TKG_MAX_MEMORY_GB", 20
 """The library's variable for a host's memory, beyond which it skips cases, and its default."""
+_RESIDENT_SHARE = 0.25
+"""Part of a process's memory that large arrays may take before they lie in files."""
 _INTERRUPTED = 2
 """pytest's exit code where the user stops it, or the plugin after a case."""
 
@@ -143,10 +145,11 @@ def _run_share(
         chosen.write_text("\n".join(left) + "\n")
         before = results.stat().st_size if results.is_file() else 0
         output = (options.results / f"output.{platform}.{job}").resolve()
+        resident = int(options.memory * _RESIDENT_SHARE * 2**30)
         variables = {plugin.CASES: str(chosen), plugin.RESULTS: str(results),
                      plugin.MEMORY: str(options.memory), plugin.SECONDS: str(options.timeout),
                      _HOST_MEMORY: str(min(options.memory, _HOST_GIB)),
-                     **file_memory.variables(options.results)}  # fmt: skip
+                     **file_memory.variables(options.results, resident_bytes=resident)}  # fmt: skip
         where = []
         if options.suite == "nki-library":
             where = [

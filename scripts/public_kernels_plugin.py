@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import absent_modules
+import file_memory
 import numpy as np
 import pytest
+import repeated_references
 import single_draws
 from public_places import place_of
 
@@ -70,6 +72,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Path(os.environ[COLLECTED]).write_text("\n".join(item.nodeid for item in session.items) + "\n")
     else:
         _run_ranks_together()
+        functions = [item for item in session.items if isinstance(item, pytest.Function)]
+        repeated_references.install({function.module for function in functions})
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -182,6 +186,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         if hasattr(sys, name):
             delattr(sys, name)
     gc.collect()
+    if _data_bytes() > _memory_limit() * _KEPT_SHARE:
+        file_memory.let_go()
     if _data_bytes() > _memory_limit() * _KEPT_SHARE:
         item.session.shouldstop = "this process keeps too much memory; another one goes on"
 

@@ -35,16 +35,42 @@ print(json.dumps({"held": held, "total": float(total), "kept": kept, "left": len
 """
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What a program saw whose arrays take twice the memory that it may have."""
-    variables = file_memory.variables(tmp_path_factory.mktemp("library"), 1 << 23)
+AGAIN = """
+import ctypes, json, resource
+import numpy as np
+
+def faults_of(step):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def data_pages():
+    return int(open("/proc/self/statm").read().split()[5])
+
+def fill():
+    np.full(1 << 21, 7.0)
+
+first, again = faults_of(fill), faults_of(fill)
+zeros = float(np.zeros(1 << 21).sum())
+kept = data_pages()
+ctypes.CDLL(None).malloc_trim(0)
+print(json.dumps({"first": first, "again": again, "zeros": zeros, "freed": (kept - data_pages()) * 4096}))
+"""
+
+
+def _run(program: str, variables: dict[str, str]) -> dict[str, object]:
     if not variables:
         pytest.skip("no C compiler")
     environment = {**os.environ, **variables, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", PROGRAM]
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a program saw whose arrays take twice the memory that it may have."""
+    return _run(PROGRAM, file_memory.variables(tmp_path_factory.mktemp("library"), 1 << 23))
 
 
 def test_arrays_beyond_the_memory_lie_in_files(ended: dict[str, object]) -> None:
@@ -59,6 +85,13 @@ def test_an_array_that_grows_keeps_its_values(ended: dict[str, object]) -> None:
 
 def test_files_are_given_back_with_their_arrays(ended: dict[str, object]) -> None:
     assert ended["left"] == 0
+
+
+def test_memory_given_back_serves_the_next_array_until_it_is_let_go(tmp_path: Path) -> None:
+    seen = _run(AGAIN, file_memory.variables(tmp_path, 1 << 23, resident_bytes=1 << 26))
+    assert seen["again"] < 4 <= seen["first"]
+    assert seen["zeros"] == 0
+    assert seen["freed"] >= 1 << 24
 
 
 def test_without_a_compiler_all_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
