@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from public_causes import cause_of
+
 RECORD = Path(__file__).resolve().parent.parent / "docs/public-kernels.json"
 OUTCOMES = {
     "passed": "passed",
@@ -23,6 +25,10 @@ OUTCOMES = {
     "skipped": "skipped",
 }
 """How a case can end, and the heading of its column."""
+_COLUMNS = {
+    **OUTCOMES, "stopped": "out of time or memory", "mistaken": "failed by the repository's own mistake",
+}  # fmt: skip
+"""Those of the table, in which failures with a known cause stand apart."""
 _SHOWN_CHARACTERS = 220
 _TOLD = ("failed", "refused", "expected")
 
@@ -74,23 +80,50 @@ def table(record: Mapping[str, Any]) -> str:
     Args:
         record: As of `add`.
     """
-    heads = ("repository, snapshot, target", "cases", "reached", *OUTCOMES.values())
+    heads = (
+        "repository, snapshot, target",
+        "cases",
+        "reached",
+        *_COLUMNS.values(),
+        "passed of those that can",
+    )
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    everything: Counter[str] = Counter()
     for run, kept in sorted(record.items()):
-        count = Counter(kept["ended"].values())
-        cells = [run, kept["cases"], count.total(), *(count[outcome] for outcome in OUTCOMES)]
-        lines.append(f"| {' | '.join(f'{cell:,}' if isinstance(cell, int) else cell for cell in cells)} |")
+        count = _counts(kept)
+        everything += count
+        lines.append(_row(run, kept["cases"], count))
+    lines.append(_row("all", sum(kept["cases"] for kept in record.values()), everything))
     return "\n".join([*lines, "", *_reasons(record)])
 
 
+def _counts(kept: Mapping[str, Any]) -> Counter[str]:
+    """How many cases of a run ended in each way; a failure with a known cause counts as that says."""
+    count = Counter(kept["ended"].values())
+    for name, told in kept["reasons"].items():
+        cause = cause_of(name, told) if kept["ended"][_digest(name)] == "failed" else None
+        if cause is not None:
+            count["failed"] -= 1
+            count[cause.outcome] += 1
+    return count
+
+
+def _row(run: str, cases: int, count: Counter[str]) -> str:
+    can = count["passed"] + count["failed"]
+    share = f"{count['passed'] / can:.1%}" if can else ""
+    numbers = [cases, count.total(), *(count[outcome] for outcome in _COLUMNS)]
+    return f"| {' | '.join([run, *(f'{number:,}' for number in numbers), share])} |"
+
+
 def _reasons(record: Mapping[str, Any]) -> list[str]:
-    lines = ["| cases | ended | repository, snapshot, target | reason |", "|---|---|---|---|"]
+    lines = ["| cases | ended | repository, snapshot, target | message | cause |", "|---|---|---|---|---|"]
     for run, kept in sorted(record.items()):
         found = Counter(
-            (kept["ended"][_digest(name)], told) for name, told in sorted(kept["reasons"].items())
+            (kept["ended"][_digest(name)], told, cause.sentence if (cause := cause_of(name, told)) else "")
+            for name, told in sorted(kept["reasons"].items())
         )
-        for (outcome, told), count in found.most_common():
-            lines.append(f"| {count} | {outcome} | {run} | {told.replace('|', '/')} |")
+        for (outcome, told, sentence), count in found.most_common():
+            lines.append(f"| {count} | {outcome} | {run} | {told.replace('|', '/')} | {sentence} |")
     return lines
 
 

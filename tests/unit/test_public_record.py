@@ -19,15 +19,28 @@ FIRST = {
 def test_a_case_counts_once_as_it_ended_last() -> None:
     record = public_record.add({}, RUN, 10, FIRST)
     again = public_record.add(record, RUN, 10, {"a.py::test[4]": {"outcome": "passed", "message": ""}})
-    assert f"| {RUN} | 10 | 2 | 1 | 1 | 0 | 0 | 0 |" in public_record.table(record)
-    assert f"| {RUN} | 10 | 2 | 2 | 0 | 0 | 0 | 0 |" in public_record.table(again)
+    assert f"| {RUN} | 10 | 2 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 50.0% |" in public_record.table(record)
+    assert f"| {RUN} | 10 | 2 | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 100.0% |" in public_record.table(again)
     assert "KeyError" not in public_record.table(again)
 
 
 def test_failures_of_one_reason_count_together() -> None:
     rows = {f"{name} again": row for name, row in FIRST.items()}
     record = public_record.add(public_record.add({}, RUN, 10, FIRST), RUN, 10, rows)
-    assert f"| 2 | failed | {RUN} | KeyError: 'mask' in a.py |" in public_record.table(record)
+    assert f"| 2 | failed | {RUN} | KeyError: 'mask' in a.py |  |" in public_record.table(record)
+
+
+def test_the_repositorys_mistakes_and_a_runs_limits_stand_apart() -> None:
+    rows = {
+        **FIRST,
+        "test_gen_mask_tkg.py::test[1]": {"outcome": "failed", "message": "KeyError: 'mask_out_hbm'"},
+        "b.py::test[1]": {"outcome": "failed", "message": "NotFinishedError: not finished within 60 seconds"},
+        "b.py::test[2]": {"outcome": "refused", "message": "Unable to allocate"},
+    }
+    table = public_record.table(public_record.add({}, RUN, 10, rows))
+    assert f"| {RUN} | 10 | 5 | 1 | 1 | 1 | 0 | 0 | 1 | 1 | 50.0% |" in table
+    assert "| all | 10 | 5 | 1 | 1 | 1 | 0 | 0 | 1 | 1 | 50.0% |" in table
+    assert "asks for `mask_out_hbm` |" in table
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Failures of public cases that are not this project's: the repository's own mistakes, and limits of a run.
+
+A mistake is listed once the repository's own code was read and shows that the case fails on every device.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why cases fail."""
+
+    outcome: str
+    """What it counts as: "stopped" by the run's limits, "mistaken" by itself, or as it ended."""
+    case: str
+    """Regular expression that the names of such cases contain."""
+    reason: str
+    """Regular expression that their messages contain."""
+    sentence: str
+
+
+CAUSES = (
+    Cause("stopped", "", "NotFinishedError|MemoryError|llocate", "the run's limit of time or memory"),
+    Cause("mistaken", "test_gen_mask_tkg", r"KeyError: 'mask_out_hbm'",
+          "the test names its input `mask_out_hbm.must_alias_input` and then asks for `mask_out_hbm`"),
+    Cause("mistaken", "test_qkv_cte_mx_bf16_static_dequant", "keyword argument 'is_input_swizzled'",
+          "the test passes an argument that the release's `qkv` does not have"),
+    Cause("mistaken", "test_qkv_cte", "'module' object is not callable",
+          "`qkv_cte.py` imports the module `stream_shuffle_broadcast` and calls it like its function"),
+    Cause("mistaken", "test_moe_block_tkg.*_bi-0_", "'NoneType' object has no attribute 'dtype'",
+          "`gate_up_projection_mx_shard_H.py` asks for the type of a bias that the case does not have"),
+    Cause("refused", "test_attention_block_tkg", "weight scale for row quantization",
+          "the test gives weights quantized by row the scales of static quantization"),
+    Cause("mistaken", "", r"Cannot cast array data from dtype\(float\w+_x\w\)",
+          "the library's simulator run converts packed results with NumPy, which has no such conversion"),
+)  # fmt: skip
+
+
+def cause_of(case: str, reason: str) -> Cause | None:
+    """The known cause of a failure; nothing where it may be this project's.
+
+    Args:
+        case: The name of the case.
+        reason: Its message.
+    """
+    known = (cause for cause in CAUSES if re.search(cause.case, case) and re.search(cause.reason, reason))
+    return next(known, None)
