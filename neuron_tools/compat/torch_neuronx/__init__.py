@@ -23,7 +23,7 @@ from .inference import (
 from .nki_jit import nki_jit
 from .tracing import PartitionerConfig, trace
 
-__version__ = "2.9.0"
+__version__ = "2.9.0.2.11"
 __all__ = [
     "BucketModelConfig", "DataParallel", "PartitionerConfig", "analyze", "async_load", "bucket_model_trace",
     "contexts", "dynamic_batch", "experimental", "lazy_load", "move_trace_to_device", "nki_jit", "nki_op",

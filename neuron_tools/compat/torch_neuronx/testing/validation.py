@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
-from neuron_tools.compat.absent import Absent
-
-RELATIVE, ABSOLUTE = 1e-2, 1e-5
-DEFAULT_DIVERGENCE_DIFFERENCE_TOLERANCE = 0.001
-logit_validation = Absent(
-    "torch_neuronx.testing.validation.logit_validation",
-    "compare each token's logits with neuron_allclose.",
+from .logits import (
+    DEFAULT_DIVERGENCE_DIFFERENCE_TOLERANCE,
+    DEFAULT_TOLERANCE_MAP,
+    logit_validation,
 )
+
+__all__ = [
+    "DEFAULT_DIVERGENCE_DIFFERENCE_TOLERANCE", "DEFAULT_TOLERANCE_MAP", "AllCloseSummary", "assert_close",
+    "custom_allclose", "logit_validation", "neuron_allclose",
+]  # fmt: skip
+RELATIVE, ABSOLUTE = 1e-2, 1e-5
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,21 @@ def custom_allclose(
     """The same; returns whether they are near enough, and the largest difference as a share."""
     summary = neuron_allclose(actual, expected, rtol, atol)
     return summary.allclose, summary.max_rel_error
+
+
+def assert_close(actual: Any, expected: Any, **options: Any) -> None:
+    """`torch.testing.assert_close` of values on any devices.
+
+    Args:
+        actual: Tensors, in any structure.
+        expected: Tensors in the same structure.
+        **options: Of `torch.testing.assert_close`, such as `rtol` and `atol`.
+
+    Raises:
+        AssertionError: They differ by more than the tolerances.
+    """
+    torch.testing.assert_close(_on_host(actual), _on_host(expected), **options)
+
+
+def _on_host(values: Any) -> Any:
+    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().cpu(), values)
