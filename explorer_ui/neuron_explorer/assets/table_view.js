@@ -11,8 +11,18 @@
     return made;
   }
 
-  function cell(packed, isFirst) {
-    const [text, extras] = Array.isArray(packed) ? packed : [packed, {}];
+  // What one cell of a column has: a list has something for each row, all else is the same in all rows.
+  function cellOf(column, row) {
+    const found = {};
+    for (const name of ["v", "n", "b", "c", "h", "t", "m", "s", "l"]) {
+      const value = Array.isArray(column[name]) ? column[name][row] : column[name];
+      if (value !== undefined && value !== null) found[name] = value;
+    }
+    if (found.h !== undefined) found.h = (column.h0 ?? "") + found.h + (column.h1 ?? "");
+    return found;
+  }
+
+  function cell(text, extras, isFirst) {
     const made = element(isFirst ? "th" : "td", extras.n ? "number" : "");
     if (isFirst) made.scope = "row";
     if (extras.v !== undefined) made.dataset.value = extras.v;
@@ -37,7 +47,7 @@
     return made;
   }
 
-  function heading([text, isNumber]) {
+  function heading({ heading: text, isNumber }) {
     if (!text) return element("td");
     const made = element("th", isNumber ? "number" : "");
     made.scope = "col";
@@ -48,16 +58,16 @@
   }
 
   function build(place) {
-    const { caption, headings, rows } = JSON.parse(place.dataset.table);
+    const { caption, columns } = JSON.parse(place.dataset.table);
     const table = element("table", "data");
     const head = element("tr");
-    head.append(...headings.map(heading));
+    head.append(...columns.map(heading));
     const top = element("thead");
     top.append(head);
     const body = element("tbody");
-    for (const row of rows) {
+    for (let row = 0; row < (columns[0]?.texts.length ?? 0); row += 1) {
       const line = element("tr");
-      line.append(...row.map((packed, index) => cell(packed, index === 0)));
+      line.append(...columns.map((column, at) => cell(column.texts[row], cellOf(column, row), at === 0)));
       const named = line.querySelector("[data-row]");
       if (named) {
         line.dataset.select = named.dataset.row;

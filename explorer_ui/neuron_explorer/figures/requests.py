@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from neuron_explorer.parts.chart import axis_unit, plain, short, without_middle
 from neuron_explorer.theme import BLUE, GREEN, GREY, ORANGE, VERMILION, Theme
 from neuron_profile.analysis.request_times import RequestTimes
-from neuron_profile.analysis.serving_steps import ServingLoop
+from neuron_profile.analysis.serving_loop import ServingLoop
 from neuron_profile.reports.quantities import count, duration
 from neuron_tools.frozen import frozen
 
@@ -25,8 +25,8 @@ NAME_WIDTH = 60
 ISOLATED, ISOLATED_END = "\u2068", "\u2069"
 """Around an ID: one of a script that is read from the right turns no words beside it."""
 QUANTILES = (0.5, 0.95, 0.99)
-STEPS, QUEUED, PREFILL, DECODE = "Steps", "Queued", "Prefill", "Decode"
-_COLOURS = {STEPS: GREEN, QUEUED: GREY, PREFILL: ORANGE, DECODE: BLUE}
+ITERATIONS, QUEUED, PREFILL, DECODE = "Iterations", "Queued", "Prefill", "Decode"
+_COLOURS = {ITERATIONS: GREEN, QUEUED: GREY, PREFILL: ORANGE, DECODE: BLUE}
 
 
 @frozen
@@ -41,7 +41,7 @@ class Part:
 
 
 def lanes_figure(loop: ServingLoop, chosen: Sequence[int], theme: Theme) -> Any:
-    """A lane for each chosen request, in their order, below one of the steps.
+    """A lane for each chosen request, in their order, below one of the iterations.
 
     Its layout's `meta.ns` is how many ns the unit of the axis has.
 
@@ -52,7 +52,7 @@ def lanes_figure(loop: ServingLoop, chosen: Sequence[int], theme: Theme) -> Any:
     parts = _parts(loop, chosen)
     own = {kind: [part for part in parts if part.kind == kind] for kind in _COLOURS}
     figure = go.Figure([_bars(own[kind], kind, factor, theme) for kind in _COLOURS if own[kind]])
-    names = [STEPS, *(short(loop.requests[place].request, 24) for place in chosen)]
+    names = [ITERATIONS, *(short(loop.requests[place].request, 24) for place in chosen)]
     figure.update_layout(
         theme.layout(
             height=110 + LANE_PIXELS * len(names), barmode="overlay", bargap=0.25, showlegend=True,
@@ -68,20 +68,23 @@ def lanes_figure(loop: ServingLoop, chosen: Sequence[int], theme: Theme) -> Any:
 
 
 def _parts(loop: ServingLoop, chosen: Sequence[int]) -> list[Part]:
-    """Steps of the chosen requests, and queue, prefill and steps of each."""
+    """Iterations of the chosen requests, and queue, prefill and iterations of each."""
     lanes = {place: lane for lane, place in enumerate(chosen, 1)}
     parts = [part for place in chosen for part in _before_decode(loop.requests[place], lanes[place])]
-    for step in loop.steps:
-        shared = (
-            f"step {step.number}, {count(step.tokens, 'token')} of {count(len(step.requests), 'request')}"
-        )
-        own = [place for place in step.requests if place in lanes]
-        note = f"{shared}, {duration(step.end_ns - step.start_ns)}"
-        parts += [Part(0, STEPS, step.start_ns, step.end_ns, note)] if own else []
+    for iteration in loop.iterations:
+        name = f"iteration {iteration.number}"
+        made = f"{count(iteration.tokens, 'token')} of {count(len(iteration.requests), 'request')}"
+        own = [place for place in iteration.requests if place in lanes]
+        note = f"{name}, {made}, {duration(iteration.end_ns - iteration.start_ns)}"
+        parts += [Part(0, ITERATIONS, iteration.start_ns, iteration.end_ns, note)] if own else []
         for place in own:
-            start = max(step.start_ns, loop.requests[place].token_ns[0])
-            note = f"step {step.number}, {duration(step.end_ns - start)}"
-            parts += [Part(lanes[place], DECODE, start, step.end_ns, note)] if step.end_ns > start else []
+            start = max(iteration.start_ns, loop.requests[place].token_ns[0])
+            note = f"{name}, {duration(iteration.end_ns - start)}"
+            parts += (
+                [Part(lanes[place], DECODE, start, iteration.end_ns, note)]
+                if iteration.end_ns > start
+                else []
+            )
     return parts
 
 
@@ -112,7 +115,7 @@ def latency_figure(times_ns: Sequence[float], theme: Theme) -> Any:
     factor, unit = axis_unit(max(times_ns))
     shares = np.linspace(0, 1, CURVE_POINTS)
     curve = go.Scatter(
-        x=(np.quantile(times_ns, shares) / factor).round(6).tolist(), y=(100 * shares).round(1).tolist(),
+        x=(np.quantile(times_ns, shares) / factor).round(6).tolist(), y0=0, dy=100 / (CURVE_POINTS - 1),
         mode="lines", line={"color": BLUE, "width": 2},
         hovertemplate="%{y:.0f} % within %{x:.4~g} " + unit + "<extra></extra>",
     )  # fmt: skip
@@ -155,9 +158,9 @@ def _over_time(loop: ServingLoop, values: Sequence[float], name: str, colour: st
     """A line of steps; it ends where the last window does."""
     start, end = loop.range_ns
     factor, unit = axis_unit(end)
-    edges = np.linspace(start, end, len(values) + 1) / factor
     return go.Scatter(
-        x=edges.round(6).tolist(), y=[*values, values[-1]], name=name, mode="lines",
+        x0=start / factor, dx=(end - start) / len(values) / factor, y=[*values, values[-1]],
+        name=name, mode="lines",
         line={"shape": "hv", "width": 1.5, "color": colour},
         hovertemplate=shown + " at %{x:.6~g} " + unit + "<extra>" + name + "</extra>",
     )  # fmt: skip

@@ -30,14 +30,14 @@ from neuron_explorer.parts.tabs import tabs
 from neuron_explorer.sections import section
 from neuron_profile.analysis.request_times import RequestTimes, has_requests
 from neuron_profile.analysis.serving import Request, Serving
-from neuron_profile.analysis.serving_steps import ServingLoop, ServingStep, find_serving_loop
+from neuron_profile.analysis.serving_loop import Iteration, ServingLoop, find_serving_loop
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration
 from neuron_tools.profile.reader import Profile
 
 SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
-LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 100, 32, 40
+LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 75, 32, 40
 ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
     "arrival": ("By arrival", lambda request: request.arrived_ns),
     "first": ("Slowest first token", lambda request: -request.first_token_ns),
@@ -47,12 +47,12 @@ HEADINGS = (
     "Request", "Arrived", "Tokens", "Queue", "Prefill", "First token", "Decode", "Per token", "Tokens per s",
     "Source line",
 )  # fmt: skip
-STEP_HEADINGS = ("Step", "Start", "Time", "Requests", "Tokens")
+ITERATION_HEADINGS = ("Iteration", "Start", "Time", "Requests", "Tokens")
 
 
 _EXPLAINS = (
-    "Requests share a step where their parts stand below each other. Click a part to open its time in the "
-    "workspace."
+    "Requests share an iteration, one run of the model, where their parts stand below each other. Click a "
+    "part to open its time in the workspace."
 )
 
 
@@ -95,13 +95,13 @@ def REQUESTS(view: View) -> Any:
         html.Div(_latencies(view, serving), className="grid-2"),
         _quantiles(serving),
         _requests(view, loop, serving),
-        _steps(view, loop),
+        _iterations(view, loop),
     ]
 
 
 def _numbers(serving: Serving, loop: ServingLoop) -> Any:
-    """What the summary says of the requests, and how many share a step."""
-    shared = sum(len(step.requests) for step in loop.steps) / len(loop.steps)
+    """What the summary says of the requests, and how many share an iteration."""
+    shared = sum(len(iteration.requests) for iteration in loop.iterations) / len(loop.iterations)
     medians = (
         ("Queue", serving.queue(0.5)), ("First token", serving.first_token(0.5)),
         ("Per further token", serving.per_token(0.5)),
@@ -111,7 +111,11 @@ def _numbers(serving: Serving, loop: ServingLoop) -> Any:
             ("Requests", f"{len(serving.requests):,}", _tokens(serving, loop)),
             ("Throughput", f"{serving.tokens_per_s:,.1f}", "tokens/s"),
             *((name, duration(time), "median") for name, time in medians if time is not None),
-            ("Requests per step", f"{shared:.2f}", f"mean of {count(len(loop.steps), 'step')}"),
+            (
+                "Requests per iteration",
+                f"{shared:.2f}",
+                f"mean of {count(len(loop.iterations), 'iteration')}",
+            ),
         ]
     )
 
@@ -222,18 +226,19 @@ def _line(view: View, times: RequestTimes) -> Cell:
     return Cell(place(SourceLine(times.file, times.line), LINE_WIDTH), href=href, title=times.file)
 
 
-def _steps(view: View, loop: ServingLoop) -> Any:
-    rows = [_step_row(view, step) for step in loop.steps[:ROWS]]
+def _iterations(view: View, loop: ServingLoop) -> Any:
+    rows = [_iteration_row(view, iteration) for iteration in loop.iterations[:ROWS]]
     return table_card(
-        "Steps", STEP_HEADINGS, rows, name="serving steps", explains=_first_of(loop.steps, "step")
+        "Iterations", ITERATION_HEADINGS, rows, explains=_first_of(loop.iterations, "iteration")
     )
 
 
-def _step_row(view: View, step: ServingStep) -> list[Any]:
+def _iteration_row(view: View, iteration: Iteration) -> list[Any]:
+    start, end = iteration.start_ns, iteration.end_ns
     return [
-        Cell(f"step {step.number}", step.number, href=_workspace(view, step.start_ns, step.end_ns)),
-        time_cell(step.start_ns), time_cell(step.end_ns - step.start_ns), count_cell(len(step.requests)),
-        count_cell(step.tokens),
+        Cell(f"iteration {iteration.number}", iteration.number, href=_workspace(view, start, end)),
+        time_cell(start), time_cell(end - start), count_cell(len(iteration.requests)),
+        count_cell(iteration.tokens),
     ]  # fmt: skip
 
 

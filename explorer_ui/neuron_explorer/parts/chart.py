@@ -12,6 +12,12 @@ from neuron_explorer.parts.card import card
 
 CONFIG = {"displayModeBar": False, "displaylogo": False, "showTips": False, "responsive": True}
 MOST_LABEL = 60
+_AXIS = {"title": {"standoff": 15}, "zerolinewidth": 2}
+_TEMPLATE = {
+    "layout": {"autotypenumbers": "strict", "hovermode": "closest", "xaxis": _AXIS, "yaxis": _AXIS},
+    "data": {"bar": [{"marker": {"line": {"color": "#e5ecf6", "width": 0.5}}}]},
+}
+"""In place of Plotly's own, which is 6 kB in each figure and styles charts that no page has."""
 _AXIS_UNITS = ((1e10, 1e9, "s"), (2e6, 1e6, "ms"), (0.0, 1e3, "µs"))  # from so many ns on; ns; its name
 
 
@@ -32,9 +38,7 @@ def chart_card(
         identity: Id of the graph, for callbacks.
     """
     options = {} if identity is None else {"id": identity}
-    graph = dcc.Graph(
-        figure=figure, config=CONFIG, style={"height": f"{figure.layout.height or 320}px"}, **options
-    )
+    graph = _graph(figure, style={"height": f"{figure.layout.height or 320}px"}, **options)
     held = html.Div(graph, role="img", **{"aria-label": description or title})
     return card(title, held, actions=[*actions, *_save_buttons()], explains=explains)
 
@@ -44,8 +48,13 @@ def fitted_chart(figure: Any, description: str) -> Any:
     figure.update_layout(
         height=None, autosize=True, showlegend=False, margin={"l": 48, "r": 10, "t": 10, "b": 34}
     )
-    graph = dcc.Graph(figure=figure, config=CONFIG, style={"height": "100%"}, responsive=True)
+    graph = _graph(figure, style={"height": "100%"}, responsive=True)
     return html.Div(graph, className="fitted", role="img", **{"aria-label": description})
+
+
+def _graph(figure: Any, **options: Any) -> Any:
+    figure.layout.template = _TEMPLATE
+    return dcc.Graph(figure=figure, config=CONFIG, **options)
 
 
 def _save_buttons() -> list[Any]:

@@ -1,6 +1,6 @@
 """Small tables: sortable by their headings, with a CSV button. Large ones are grids (`grid`).
 
-A table goes to the browser as compact data and is built there (`assets/table_view.js`): as components it
+A table goes to the browser as compact columns and is built there (`assets/table_view.js`): as components it
 would be several times as large, and take seconds to draw.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from dash import html
@@ -27,12 +28,10 @@ def table(headings: Sequence[str], rows: Iterable[Row], caption: str, *, short: 
         short: Whether the frame is low.
     """
     cells = [[_as_cell(value) for value in row] for row in rows]
-    numbers = [any(column) for column in zip(*([cell.is_number for cell in row] for row in cells))]
-    numbers += [False] * (len(headings) - len(numbers))
+    columns = list(zip(*cells)) or [()] * len(headings)
     data = {
         "caption": caption,
-        "headings": [[text, number] for text, number in zip(headings, numbers)],
-        "rows": [[_packed(cell) for cell in row] for row in cells],
+        "columns": [_packed(text, column) for text, column in zip(headings, columns)],
     }
     return html.Div(
         className="table-wrap short" if short else "table-wrap",
@@ -70,18 +69,54 @@ def _as_cell(value: Cell | str) -> Cell:
     return value if isinstance(value, Cell) else Cell(value)
 
 
-def _packed(cell: Cell) -> Any:
-    """A cell as the browser builds it: its text, or a text with whatever else it has."""
-    extras = {
-        "v": cell.value,
-        "n": cell.is_number or None,
-        "b": None if cell.share is None else round(cell.share, 4),
-        "c": cell.style or None,
-        "h": cell.href or None,
-        "t": cell.title or None,
-        "m": cell.is_code or None,
-        "s": cell.select or None,
-        "l": [[link.text, link.href, link.style, link.label] for link in cell.links] or None,
+def _packed(heading: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    """A column as the browser builds it: texts, and of whatever else its cells have a list each.
+
+    What all cells have alike stands once, and so does what all links begin and end with.
+    """
+    packed: dict[str, Any] = {
+        "heading": heading,
+        "isNumber": any(cell.is_number for cell in cells),
+        "texts": [cell.shown for cell in cells],
     }
-    kept = {name: value for name, value in extras.items() if value is not None}
-    return [cell.shown, kept] if kept else cell.shown
+    for name, values in zip(_EXTRAS, zip(*map(_extras, cells))):
+        if any(value is not None for value in values):
+            packed[name] = values[0] if len(set(values)) == 1 and name != "l" else values
+    if isinstance(packed.get("h"), tuple):
+        packed |= _packed_links(packed["h"])
+    return packed
+
+
+def _packed_links(links: Sequence[str | None]) -> dict[str, Any]:
+    """Links without what all of them begin and end with, which stands once."""
+    begin = _common([link for link in links if link])
+    end = _common([link[len(begin) :][::-1] for link in links if link])[::-1]
+    return {"h0": begin, "h": [link and link[len(begin) : len(link) - len(end)] for link in links], "h1": end}
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all of them begin with."""
+    return "".join(first for first, *_ in takewhile(lambda each: len(set(each)) == 1, zip(*texts)))
+
+
+_EXTRAS = ("v", "n", "b", "c", "h", "t", "m", "s", "l")
+"""Value, number, bar, CSS class, link, title, code, selection, links behind the text."""
+
+
+def _extras(cell: Cell) -> tuple[Any, ...]:
+    return (
+        _short(cell.value),
+        cell.is_number or None,
+        None if cell.share is None else round(cell.share, 4),
+        cell.style or None,
+        cell.href or None,
+        cell.title or None,
+        cell.is_code or None,
+        cell.select or None,
+        tuple((link.text, link.href, link.style, link.label) for link in cell.links) or None,
+    )
+
+
+def _short(value: float | int | str | None) -> float | int | str | None:
+    """Without the ".0" of a whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -28,6 +28,7 @@ from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile
 from tests.fixtures.foreign_traces import device_profile
 from tests.fixtures.gpu_trace import gpu_document, host
+from tests.unit.neuron_explorer.packed_tables import tables_of
 from tests.unit.neuron_profile.analysis.tensor_tables import with_tensors
 from tests.unit.neuron_profile.tiny_profile import SOURCE_PATH
 
@@ -57,9 +58,8 @@ def drawn(view: View, path: str, **parameters: str) -> str:
     found = find_page(path)
     assert found is not None
     address = replace(view.address, path=path, parameters=parameters)
-    text = json.dumps(
-        found.layout(replace(view, address=address)), default=lambda part: part.to_plotly_json()
-    )
+    layout = found.layout(replace(view, address=address))
+    text = json.dumps([layout, tables_of(layout)], default=lambda part: part.to_plotly_json())
     return text.replace('\\"', '"')
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 
@@ -21,9 +20,10 @@ from neuron_explorer.theme import LIGHT
 from neuron_explorer.user_store import UserStore
 from neuron_profile.analysis.analyses import run_analysis
 from neuron_profile.analysis.overview import make_overview
-from neuron_profile.analysis.serving_steps import find_serving_loop
+from neuron_profile.analysis.serving_loop import find_serving_loop
 from neuron_profile.reports.summary_text import total_rows
 from neuron_tools import open_profile
+from tests.unit.neuron_explorer.packed_tables import Rows, tables_of
 from tests.unit.neuron_profile.serving_tables import BATCHED, SERVER, host_spans
 
 FIELDS = (
@@ -50,23 +50,13 @@ def drawn(view: View) -> str:
     return json.dumps(PAGE.layout(view), default=lambda part: part.to_plotly_json())
 
 
-def tables(view: View) -> dict[str, Any]:
+def tables(view: View) -> dict[str, Rows]:
     """The tables of the page by caption."""
-    found: dict[str, Any] = {}
-
-    def look(part: Any) -> Any:
-        plain = part.to_plotly_json()
-        if "data-table" in plain.get("props", {}):
-            table = json.loads(plain["props"]["data-table"])
-            found[table["caption"]] = table
-        return plain
-
-    json.dumps(PAGE.layout(view), default=look)
-    return found
+    return tables_of(PAGE.layout(view))
 
 
 def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
-    rows = tables(view)["Requests"]["rows"]
+    rows = tables(view)["Requests"]
     assert len(rows) == 2
     for row, request in zip(rows, run_analysis(view.profile, "requests", "operation"), strict=True):
         measured = asdict(request)
@@ -78,7 +68,7 @@ def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
 def test_the_medians_are_those_of_the_summary(view: View) -> None:
     shown = drawn(view)
     summary = dict(total_rows(make_overview(view.profile)))
-    latency = {row[0]: [cell[0] for cell in row[1:]] for row in tables(view)["Latency"]["rows"]}
+    latency = {row[0][0]: [cell[0] for cell in row[1:]] for row in tables(view)["Latency"]}
     median, longest = latency["First token"][0], latency["First token"][2]
     assert summary["Requests"].startswith("2 with 6 tokens")
     assert summary["Tokens"].startswith(f"first after {median} (p99 {longest})")
@@ -87,19 +77,19 @@ def test_the_medians_are_those_of_the_summary(view: View) -> None:
     assert f'"{summary["Requests"].split(", ")[1].removesuffix(" tokens/s")}"' in shown
 
 
-def test_requests_and_steps_lead_to_their_time_and_line(view: View) -> None:
+def test_requests_and_iterations_lead_to_their_time_and_line(view: View) -> None:
     shown = tables(view)
-    request, *_, line = shown["Requests"]["rows"][0]
+    request, *_, line = shown["Requests"][0]
     assert "/workspace?" in request[1]["h"]
     assert "start_ns=100&end_ns=710" in request[1]["h"]
     assert line[0].endswith("serve.py:1")
     assert f"file={SERVER.replace('/', '%2F')}&line=1" in line[1]["h"]
-    assert "start_ns=300&end_ns=505" in shown["Steps"]["rows"][1][0][1]["h"]
+    assert "start_ns=300&end_ns=505" in shown["Iterations"][1][0][1]["h"]
 
 
 def test_every_range_of_the_address_shows_all_requests(view: View) -> None:
     part = replace(view, address=replace(view.address, start_ns=300, end_ns=400))
-    assert tables(part)["Requests"]["rows"][0][1:-1] == tables(view)["Requests"]["rows"][0][1:-1]
+    assert tables(part)["Requests"][0][1:-1] == tables(view)["Requests"][0][1:-1]
 
 
 def test_the_navigation_has_the_page_where_there_are_requests(view: View, make_profile, tmp_path) -> None:
@@ -112,22 +102,22 @@ def test_the_navigation_has_the_page_where_there_are_requests(view: View, make_p
         assert "There are no requests with tokens" in drawn(without)
 
 
-def test_requests_of_one_step_have_parts_that_stand_below_each_other(view: View) -> None:
+def test_requests_of_one_iteration_have_parts_that_stand_below_each_other(view: View) -> None:
     loop = find_serving_loop(view.profile)
     assert loop is not None
     bars = {bar.name: bar for bar in figures.lanes_figure(loop, [0, 1], LIGHT).data}
     assert list(bars["Decode"].y) == [1, 1, 2]
     assert bars["Decode"].base[1:] == (0.505, 0.505)
     assert list(bars["Queued"].y) == [1, 2]
-    assert "step 3, 3 tokens of 2 requests" in bars["Steps"].text[2]
+    assert "iteration 3, 3 tokens of 2 requests" in bars["Iterations"].text[2]
 
 
 def test_lanes_take_as_many_requests_as_a_chart_holds(view: View, monkeypatch) -> None:
     monkeypatch.setattr("neuron_explorer.pages.requests.MOST_PARTS", 5)
     assert "1 of 2 are shown" in drawn(view)
     slowest = replace(view, address=replace(view.address, parameters={"order": "first"}))
-    assert '"ticktext": ["Steps", "b"]' in drawn(slowest)
-    assert [row[0][0] for row in tables(slowest)["Requests"]["rows"]] == ["b", "a"]
+    assert '"ticktext": ["Iterations", "b"]' in drawn(slowest)
+    assert [row[0][0] for row in tables(slowest)["Requests"]] == ["b", "a"]
 
 
 def test_a_request_that_was_cut_off_and_has_a_long_id_is_told_of(make_profile, tmp_path) -> None:
@@ -137,7 +127,7 @@ def test_a_request_that_was_cut_off_and_has_a_long_id_is_told_of(make_profile, t
     with ProfileLibrary([path]) as library:
         address = Address("/requests", profile_id(path))
         view = View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
-        shown, extras = tables(view)["Requests"]["rows"][0][0]
+        shown, extras = tables(view)["Requests"][0][0]
         page = drawn(view)
     assert shown == f"{'x' * 19}…{'x' * 20} (unfinished)"
     assert (extras["v"], extras["t"]) == (name, name)

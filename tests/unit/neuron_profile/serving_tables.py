@@ -16,6 +16,35 @@ BATCHED = (
 """The prefill of the second request is a step of the first one; its last draft is accepted."""
 
 
+def busy(requests: int, at_once: int, tokens: int) -> tuple[tuple[str, str, int, int], ...]:
+    """Ranges of a server that works on so many requests at once, which come faster than they are done.
+
+    Args:
+        requests: How many come, 10 µs after one another.
+        at_once: How many share an iteration.
+        tokens: How many the first has; others have up to 6 more.
+    """
+    rows: list[tuple[str, str, int, int]] = []
+    arrived = {f"cmpl-{place:032x}-0": 10_000 * place for place in range(requests)}
+    waiting, running, now = list(arrived), dict[str, int](), 0
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            taken = waiting.pop(0)
+            now = max(now, arrived[taken])
+            running[taken] = tokens + len(waiting) % 7
+            rows.append((f"queue {taken}", "range", arrived[taken], now))
+        rows.append(("mm", "dispatch", now + 10, now + 20))
+        start, now = now, now + 900_000 + 1_237 * len(running)
+        for place, request in enumerate(list(running)):
+            rows.append((f"token {request}", "range", start, now + place))
+            running[request] -= 1
+            if not running[request]:
+                del running[request]
+                rows.append((f"request {request}", "range", arrived[request], now + place))
+        now += at_once
+    return tuple(rows)
+
+
 def host_spans(*rows: tuple[Any, ...]) -> dict[str, dict[str, list[Any]]]:
     """(name, kind, start, end) each, and a process where it is not the first."""
     names, kinds, starts, ends = (list(column) for column in zip(*(row[:4] for row in rows)))

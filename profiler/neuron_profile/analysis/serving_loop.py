@@ -1,4 +1,4 @@
-"""A serving loop over time: its steps, which requests share each, how many run and wait, tokens a second."""
+"""A serving loop over time: its iterations and who shares each, how many run and wait, tokens a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuron_profile.analysis.request_times import RequestTimes, find_request_tim
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
-# Tokens between which the host gave the device nothing to do are of one step.
+# Tokens between which the host gave the device nothing to do are of one iteration.
 _WORK = """
 WITH moments AS (
     SELECT unnest(?::BIGINT[]) AS process, unnest(?::BIGINT[]) AS end_ns, NULL AS begun_ns
@@ -29,12 +29,12 @@ SELECT process, end_ns, coalesce(begun_ns, -1) AS begun_ns FROM reached WHERE is
 
 
 @frozen
-class ServingStep:
+class Iteration:
     """One run of the model for all requests that are decoded together.
 
     Attributes:
         number: Its place by end, counted from 1.
-        start_ns: The end of the step before, or when the first of its requests could be worked on.
+        start_ns: The end of the iteration before, or when the first of its requests could be worked on.
         end_ns: When the last of its tokens came.
         requests: Places of its requests among those of the loop; each once.
         tokens: How many it made: more than requests where drafts were accepted.
@@ -49,15 +49,15 @@ class ServingStep:
 
 @frozen
 class ServingLoop:
-    """A serving loop, by request and by step.
+    """A serving loop, by request and by iteration.
 
     Attributes:
         requests: By arrival.
-        steps: By end.
+        iterations: By end.
     """
 
     requests: tuple[RequestTimes, ...]
-    steps: tuple[ServingStep, ...]
+    iterations: tuple[Iteration, ...]
 
     @property
     def range_ns(self) -> tuple[int, int]:
@@ -68,11 +68,13 @@ class ServingLoop:
     def tokens_per_s(self, windows: int) -> NDArray[np.float64]:
         """Tokens a second in each of so many windows of equal length, float64 [windows].
 
-        The tokens of a step are made all the time that it takes: windows may be shorter than steps.
+        The tokens of an iteration are made all the time that it takes: windows may be shorter.
         """
         start, end = self.range_ns
         edges = np.linspace(start, max(end, start + 1), windows + 1)
-        tokens, begins, ends = np.array([(step.tokens, step.start_ns, step.end_ns) for step in self.steps]).T
+        tokens, begins, ends = np.array(
+            [(iteration.tokens, iteration.start_ns, iteration.end_ns) for iteration in self.iterations]
+        ).T
         begins = np.minimum(begins, ends - 1)
         made = [tokens @ np.clip((edge - begins) / (ends - begins), 0, 1) for edge in edges]
         return np.diff(made) / np.diff(edges) * 1e9
@@ -100,11 +102,11 @@ class ServingLoop:
 def find_serving_loop(profile: Profile) -> ServingLoop | None:
     """The loop of a profile; None where no request has a token."""
     requests = find_request_times(profile)
-    return ServingLoop(requests, tuple(_steps(profile, requests))) if requests else None
+    return ServingLoop(requests, tuple(_iterations(profile, requests))) if requests else None
 
 
-def _steps(profile: Profile, requests: Sequence[RequestTimes]) -> Iterator[ServingStep]:
-    """The steps of all processes, by end."""
+def _iterations(profile: Profile, requests: Sequence[RequestTimes]) -> Iterator[Iteration]:
+    """The iterations of all processes, by end."""
     work = _work_before(profile, requests)
     tokens = sorted(
         (request.process, end, place) for place, request in enumerate(requests) for end in request.token_ns
@@ -112,13 +114,13 @@ def _steps(profile: Profile, requests: Sequence[RequestTimes]) -> Iterator[Servi
     found = []
     for process, own in groupby(tokens, key=lambda token: token[0]):
         reached = 0
-        for _, step in groupby(own, key=lambda token: work[token[0], token[1]]):
-            made = [(end, place) for _, end, place in step]
+        for _, iteration in groupby(own, key=lambda token: work[token[0], token[1]]):
+            made = [(end, place) for _, end, place in iteration]
             start = max(reached, min(_ready(requests[place], end) for end, place in made))
             reached = made[-1][0]
             found.append((reached, process, start, made))
     for number, (end, _, start, made) in enumerate(sorted(found), 1):
-        yield ServingStep(number, start, end, tuple(sorted({place for _, place in made})), len(made))
+        yield Iteration(number, start, end, tuple(sorted({place for _, place in made})), len(made))
 
 
 def _ready(request: RequestTimes, end_ns: int) -> int:
