@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from neuron_explorer.parts.chart import axis_unit, plain, short, without_middle
-from neuron_explorer.theme import BLUE, GREEN, GREY, ORANGE, VERMILION, Theme
+from neuron_explorer.theme import BLUE, CATEGORICAL, GREEN, GREY, ORANGE, VERMILION, Theme
 from neuron_profile.analysis.request_times import RequestTimes
 from neuron_profile.analysis.serving_loop import ServingLoop
 from neuron_profile.reports.quantities import count, duration
@@ -154,10 +155,30 @@ def throughput_figure(loop: ServingLoop, theme: Theme) -> Any:
     return _time_figure(loop, [line], theme, "tokens/s")
 
 
+def cache_figure(loop: ServingLoop, theme: Theme) -> Any:
+    """The most blocks of the KV cache that requests held, over time: a line for each process."""
+    alone = len(loop.held_blocks) == 1
+    lines = [
+        _steps_line(
+            [use.used_blocks for use in held.in_windows(WINDOWS)], (held.start_ns[0], held.end_ns),
+            axis_unit(loop.range_ns[1]), "Blocks" if alone else f"Process {held.process}", colour,
+            f"%{{y}} of {held.blocks:,} blocks",
+        )
+        for held, colour in zip(loop.held_blocks, cycle(CATEGORICAL))
+    ]  # fmt: skip
+    return _time_figure(loop, lines, theme, "blocks")
+
+
 def _over_time(loop: ServingLoop, values: Sequence[float], name: str, colour: str, shown: str) -> Any:
+    return _steps_line(values, loop.range_ns, axis_unit(loop.range_ns[1]), name, colour, shown)
+
+
+def _steps_line(
+    values: Sequence[Any], range_ns: tuple[int, int], axis: tuple[float, str], name: str, colour: str,
+    shown: str,
+) -> Any:  # fmt: skip
     """A line of steps; it ends where the last window does."""
-    start, end = loop.range_ns
-    factor, unit = axis_unit(end)
+    (start, end), (factor, unit) = range_ns, axis
     return go.Scatter(
         x0=start / factor, dx=(end - start) / len(values) / factor, y=[*values, values[-1]],
         name=name, mode="lines",

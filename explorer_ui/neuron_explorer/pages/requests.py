@@ -15,6 +15,7 @@ from neuron_explorer.analyses import analysis
 from neuron_explorer.figures.requests import (
     MOST_PARTS,
     QUANTILES,
+    cache_figure,
     lanes_figure,
     latency_figure,
     load_figure,
@@ -33,7 +34,7 @@ from neuron_profile.analysis.serving import Request, Serving
 from neuron_profile.analysis.serving_loop import Iteration, ServingLoop, find_serving_loop
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
-from neuron_profile.reports.quantities import count, duration
+from neuron_profile.reports.quantities import count, duration, percent
 from neuron_tools.profile.reader import Profile
 
 SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
@@ -93,6 +94,7 @@ def REQUESTS(view: View) -> Any:
             className="grid-2",
         ),
         html.Div(_latencies(view, serving), className="grid-2"),
+        *_cache(view, loop),
         _quantiles(serving),
         _requests(view, loop, serving),
         _iterations(view, loop),
@@ -111,13 +113,26 @@ def _numbers(serving: Serving, loop: ServingLoop) -> Any:
             ("Requests", f"{len(serving.requests):,}", _tokens(serving, loop)),
             ("Throughput", f"{serving.tokens_per_s:,.1f}", "tokens/s"),
             *((name, duration(time), "median") for name, time in medians if time is not None),
-            (
-                "Requests per iteration",
-                f"{shared:.2f}",
-                f"mean of {count(len(loop.iterations), 'iteration')}",
-            ),
+            *_most_held(loop),
+            ("Requests per iteration", f"{shared:.2f}", f"mean of {len(loop.iterations):,}"),
         ]
     )
+
+
+def _most_held(loop: ServingLoop) -> list[tuple[str, str, str]]:
+    """The most blocks of the KV cache that one process held at once."""
+    fullest = max(loop.held_blocks, key=lambda held: held.most / max(held.blocks, 1), default=None)
+    if fullest is None:
+        return []
+    told = f"of {count(fullest.blocks, 'block')} at most, {percent(fullest.most / max(fullest.blocks, 1))}"
+    return [("KV cache", f"{fullest.most:,}", told)]
+
+
+def _cache(view: View, loop: ServingLoop) -> list[Any]:
+    if not loop.held_blocks:
+        return []
+    explains = "Blocks that requests held; what is only kept for the same prefix again is free."
+    return [chart_card("KV cache", cache_figure(loop, view.theme), explains=explains)]
 
 
 def _tokens(serving: Serving, loop: ServingLoop) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from neuron_tools.frontends.torch_compile import default_backend
-from neuron_tools.frontends.torch_hooks import modules, ranges
+from neuron_tools.frontends.torch_hooks import continuous_batching, modules, ranges
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 
 
@@ -32,6 +32,7 @@ def install(
         modules.install(recorder, define_module, name_tensors, tell_call),
         ranges.install(recorder, define_module),
         default_backend.install(),
+        continuous_batching.install(),
     ]
 
     def uninstall() -> None:

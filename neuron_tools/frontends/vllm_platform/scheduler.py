@@ -1,4 +1,4 @@
-"""vLLM's schedulers, with each request's arrival, start, tokens and end as ranges in the profile.
+"""vLLM's schedulers, with requests (arrival, start, tokens, end) and their blocks as ranges in the profile.
 
 Times are the device's only where the device is driven. So the engine records the requests where it drives the
 device itself; else it tells the first worker, with each step, which requests have come.
@@ -10,7 +10,8 @@ from typing import Any
 
 from vllm.v1.core.sched.scheduler import Scheduler
 
-from neuron_tools.frontends.vllm_platform.requests import RequestRanges
+from neuron_tools.frontends.serving.cache_use import Blocks, CacheUseRange
+from neuron_tools.frontends.serving.requests import RequestRanges
 
 
 class RecordingScheduler(Scheduler):
@@ -18,7 +19,7 @@ class RecordingScheduler(Scheduler):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._ranges = RequestRanges()
+        self._ranges, self._cache_use = RequestRanges(), CacheUseRange()
 
     def add_request(self, request: Any) -> None:
         """A request has arrived."""
@@ -29,6 +30,7 @@ class RecordingScheduler(Scheduler):
         """Plan a step."""
         planned = super().schedule(*arguments, **options)
         self._ranges.take(planned.num_scheduled_tokens)
+        self._cache_use.hold(blocks_of(self))
         return planned
 
     def _update_request_with_output(self, request: Any, *arguments: Any, **options: Any) -> Any:
@@ -39,11 +41,12 @@ class RecordingScheduler(Scheduler):
     def _free_request(self, request: Any, *arguments: Any, **options: Any) -> Any:
         answer = super()._free_request(request, *arguments, **options)
         self._ranges.finish(request.request_id)
+        self._cache_use.hold(blocks_of(self))
         return answer
 
 
 class TellingScheduler(Scheduler):
-    """For an engine whose workers drive the devices: a step carries the requests that came since the last."""
+    """For an engine whose workers drive the devices: a step carries what the profile has."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -58,4 +61,12 @@ class TellingScheduler(Scheduler):
         """Plan a step."""
         planned = super().schedule(*arguments, **options)
         planned.neuron_arrived, self._arrived = self._arrived, []
+        planned.neuron_blocks = blocks_of(self)
         return planned
+
+
+def blocks_of(scheduler: Scheduler) -> Blocks:
+    """The blocks of a scheduler; the one that no request has is none."""
+    pool = scheduler.kv_cache_manager.block_pool
+    total = pool.num_gpu_blocks - 1
+    return total - pool.get_num_free_blocks(), total

@@ -16,8 +16,9 @@ from vllm.utils.torch_utils import set_random_seed
 from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environment
 from vllm.v1.worker.worker_base import CompilationTimes
 
+from neuron_tools.frontends.serving.cache_use import CacheUseRange
+from neuron_tools.frontends.serving.requests import RequestRanges
 from neuron_tools.frontends.vllm_platform.model_runner import NeuronModelRunner
-from neuron_tools.frontends.vllm_platform.requests import RequestRanges
 
 _HOST_SHARE = 0.5
 """Of the host's free memory, for pages: the simulated device's memory is the host's."""
@@ -32,6 +33,7 @@ class NeuronWorker(Worker):
             atexit.register(gc.freeze)  # or the process collects for seconds at its end, and vLLM kills it
         self.use_v2_model_runner = False
         self._ranges: RequestRanges | None = None
+        self._cache_use = CacheUseRange()
 
     def init_device(self) -> None:
         """Take the core of this worker's rank and join the other ranks.
@@ -96,6 +98,7 @@ class NeuronWorker(Worker):
             for request_id in scheduler_output.finished_req_ids:  # some before they were worked on
                 self._ranges.finish(request_id)
             self._ranges.take(scheduler_output.num_scheduled_tokens)
+            self._cache_use.hold(scheduler_output.neuron_blocks)
         return super().execute_model(scheduler_output)
 
     def sample_tokens(self, *arguments: Any) -> Any:

@@ -77,11 +77,6 @@ def _critical_path(profile: Profile, level: str) -> Any:
     return find_critical_path(Context(profile)) or find_recorded_path(profile)
 
 
-def _requests(profile: Profile) -> Any:
-    serving = measure_serving(profile)
-    return serving and serving.requests
-
-
 def _memory(profile: Profile, level: str) -> Any:
     memory = measure_memory(profile)
     return memory if any((memory.peaks, memory.on_chip, memory.tensors, memory.spills)) else None
@@ -135,7 +130,9 @@ STEP = ProfileAnalysis(
     lambda profile, level: measure_job_step(profile), None, "execution on a simulated device"
 )
 REQUESTS = ProfileAnalysis(
-    lambda profile, level: _requests(profile), None, 'ranges "request ID" (torch.profiler.record_function)'
+    lambda profile, level: measure_serving(profile),
+    None,
+    'ranges "request ID" (torch.profiler.record_function)',
 )
 EXPECTED = ProfileAnalysis(
     lambda profile, level: find_expected(profile), None, "times that were simulated for a chip that exists"

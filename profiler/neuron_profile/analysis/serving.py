@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from neuron_profile.analysis.cache_use import WINDOWS, CacheUse, find_held_blocks
 from neuron_profile.analysis.request_times import RequestTimes, find_request_times
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -57,9 +58,15 @@ class Request:
 
 @frozen
 class Serving:
-    """All requests of a profile, by arrival."""
+    """All requests of a profile, by arrival, and the KV cache that they share.
+
+    Attributes:
+        requests: By arrival.
+        kv_cache: In windows of equal length, of one process after another; empty where it is not recorded.
+    """
 
     requests: tuple[Request, ...]
+    kv_cache: tuple[CacheUse, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -105,4 +112,8 @@ def measure_serving(profile: Profile) -> Serving | None:
         None where no request has a token.
     """
     times = find_request_times(profile)
-    return Serving(tuple(Request.of(request) for request in times)) if times else None
+    if not times:
+        return None
+    held = find_held_blocks(profile)
+    uses = tuple(use for process in held for use in process.in_windows(WINDOWS))
+    return Serving(tuple(Request.of(request) for request in times), uses)

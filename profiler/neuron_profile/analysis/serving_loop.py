@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from neuron_profile.analysis.cache_use import HeldBlocks, find_held_blocks
 from neuron_profile.analysis.request_times import RequestTimes, find_request_times
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -54,10 +55,12 @@ class ServingLoop:
     Attributes:
         requests: By arrival.
         iterations: By end.
+        held_blocks: Of the KV cache, by process; empty where they are not recorded.
     """
 
     requests: tuple[RequestTimes, ...]
     iterations: tuple[Iteration, ...]
+    held_blocks: tuple[HeldBlocks, ...] = ()
 
     @property
     def range_ns(self) -> tuple[int, int]:
@@ -102,7 +105,9 @@ class ServingLoop:
 def find_serving_loop(profile: Profile) -> ServingLoop | None:
     """The loop of a profile; None where no request has a token."""
     requests = find_request_times(profile)
-    return ServingLoop(requests, tuple(_iterations(profile, requests))) if requests else None
+    if not requests:
+        return None
+    return ServingLoop(requests, tuple(_iterations(profile, requests)), find_held_blocks(profile))
 
 
 def _iterations(profile: Profile, requests: Sequence[RequestTimes]) -> Iterator[Iteration]:

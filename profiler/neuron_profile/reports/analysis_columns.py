@@ -15,6 +15,7 @@ LEADS: Mapping[str, str] = {
     "the host's call to the start on the device; a short launch took the host longer than the device.",
     "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
     "time. What is not listed could take longer without delaying the end.",
+    "CacheUse": "The most blocks of the KV cache that requests held at once, in windows of equal length.",
     "Point": "Each is bound by what the device computes or by the memory that moves its bytes, whichever "
     "takes longer; Reached is how much of that limit it attains.",
     "MemoryPeak": "When a device's memory was fullest.",
@@ -54,6 +55,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "peak_flops": "Peak",
         "throttled_flops": "Throttled",
     },
+    "CacheUse": {"used_blocks": "Used", "used_percent": "of all"},
     "EngineTime": {
         "window_ns": "Total",
         "dma_ns": "Waits: DMA",
@@ -119,7 +121,7 @@ SHARES_OF: Mapping[str, str] = {
 }
 """Classes whose other times are told as parts of one of them."""
 
-FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean"})
+FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "used_percent"})
 """Fields that are parts of a whole, 0 to 1."""
 
 HIDDEN_WHERE_EMPTY = frozenset(

@@ -22,7 +22,15 @@ from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
 from neuron_profile.reports.tables import data_table
 
-_ACRONYMS = {"hbm": "HBM", "sbuf": "SBUF", "psum": "PSUM", "dma": "DMA", "flops": "FLOPs", "mfu": "MFU"}
+_ACRONYMS = {
+    "hbm": "HBM",
+    "kv": "KV",
+    "sbuf": "SBUF",
+    "psum": "PSUM",
+    "dma": "DMA",
+    "flops": "FLOPs",
+    "mfu": "MFU",
+}
 
 
 def as_json(name: str, result: Any) -> str:

@@ -21,10 +21,11 @@ from neuron_explorer.user_store import UserStore
 from neuron_profile.analysis.analyses import run_analysis
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.serving_loop import find_serving_loop
+from neuron_profile.reports.quantities import percent
 from neuron_profile.reports.summary_text import total_rows
 from neuron_tools import open_profile
 from tests.unit.neuron_explorer.packed_tables import Rows, tables_of
-from tests.unit.neuron_profile.serving_tables import BATCHED, SERVER, host_spans
+from tests.unit.neuron_profile.serving_tables import BATCHED, CACHE_USE, SERVER, host_spans
 
 FIELDS = (
     "arrived_ns", "tokens", "queue_ns", "prefill_ns", "first_token_ns", "decode_ns", "per_token_ns",
@@ -40,7 +41,7 @@ def patience(monkeypatch) -> None:
 
 @pytest.fixture
 def view(make_profile, tmp_path) -> Iterator[View]:
-    path = make_profile(tables=host_spans(*BATCHED))
+    path = make_profile(tables=host_spans(*BATCHED, *CACHE_USE))
     with ProfileLibrary([path]) as library:
         address = Address("/requests", profile_id(path))
         yield View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
@@ -58,11 +59,23 @@ def tables(view: View) -> dict[str, Rows]:
 def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
     rows = tables(view)["Requests"]
     assert len(rows) == 2
-    for row, request in zip(rows, run_analysis(view.profile, "requests", "operation"), strict=True):
+    for row, request in zip(rows, run_analysis(view.profile, "requests").requests, strict=True):
         measured = asdict(request)
         assert row[0][0] == measured["request"]
         assert [cell[1]["v"] for cell in row[1:-1]] == [measured[name] for name in FIELDS]
     assert len(rows[0]) == len(HEADINGS)
+
+
+def test_the_kv_cache_is_that_of_analyze_requests(view: View) -> None:
+    uses = run_analysis(view.profile, "requests").kv_cache
+    fullest = max(uses, key=lambda use: use.used_blocks)
+    assert f'"{fullest.used_blocks}"' in drawn(view)
+    assert f"of {fullest.blocks} blocks at most, {percent(fullest.used_percent)}" in drawn(view)
+    loop = find_serving_loop(view.profile)
+    assert loop is not None
+    (line,) = figures.cache_figure(loop, LIGHT).data
+    assert max(line.y) == fullest.used_blocks
+    assert line.x0 == uses[0].start_ns / 1000
 
 
 def test_the_medians_are_those_of_the_summary(view: View) -> None:

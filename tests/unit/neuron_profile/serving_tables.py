@@ -14,6 +14,11 @@ BATCHED = (
     ("token b", "range", 703, 706),
 )  # fmt: skip
 """The prefill of the second request is a step of the first one; its last draft is accepted."""
+CACHE_USE = (
+    ("kv_cache 2/64", "range", 140, 310), ("kv_cache 5/64", "range", 310, 715),
+    ("kv_cache 3/64", "range", 715, 720),
+)  # fmt: skip
+"""The blocks of the KV cache that they hold."""
 
 
 def busy(requests: int, at_once: int, tokens: int) -> tuple[tuple[str, str, int, int], ...]:

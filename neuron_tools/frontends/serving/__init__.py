@@ -1,0 +1,1 @@
+"""Ranges by which a profile tells of a server's requests, whatever the server."""
