@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
@@ -16,6 +16,8 @@ MINIMUM_COMPILATIONS = 3
 MINIMUM_SPREAD = 0.5  # of the program's time: what is compiled while a program sets itself up is no fault
 OF_JAX = "jit_"
 """How JAX's names of what it compiles begin."""
+OF_TORCH_COMPILE = re.compile(r"(.+)_(forward|backward|inference)")
+"""What torch.compile calls its graphs: a function's forward and backward pass have the same first part."""
 OF_XLA = re.compile(r"step_(.+:\d+)")
 """What the steps of PyTorch/XLA are called: by the place that asks for their values."""
 _WINDOW = "SELECT max(execution_end_ts) - min(execution_start_ts) AS window_ns FROM ExecutionInfo"
@@ -33,7 +35,7 @@ def find(context: Context) -> Iterator[Finding]:
 
     The gain is the time of all its compilations but the longest, which one compilation would still take. JAX
     compiles the operations outside of `jax.jit` too: they see the shapes that the function sees which is
-    compiled most often, and are part of its finding.
+    compiled most often, and are part of its finding. So is a backward pass, of that of the forward pass.
     """
     (window,) = context.profile.query(_WINDOW).to_pylist()
     compilations = find_compilations(context.profile)
@@ -42,7 +44,7 @@ def find(context: Context) -> Iterator[Finding]:
     again = [
         graphs for graphs in by_function(compilations).values() if _is_again(graphs, window["window_ns"])
     ]
-    for graphs, others in _with_operations(context, again):
+    for graphs, others in _by_cause(context, again):
         yield _finding(context, graphs, others, running_ns + compiling_ns)
 
 
@@ -55,16 +57,29 @@ def _is_again(graphs: Sequence[Compilation], window_ns: int) -> bool:
 Graphs = Sequence[Compilation]
 
 
-def _with_operations(context: Context, again: Sequence[Graphs]) -> Iterator[tuple[Graphs, Sequence[Graphs]]]:
-    """Each function with the single operations that are compiled because of the same shapes."""
-    single = [graphs for graphs in again if _are_operations(context, graphs)]
-    functions = [graphs for graphs in again if graphs not in single]
+def _by_cause(context: Context, again: Sequence[Graphs]) -> Iterator[tuple[Graphs, Sequence[Graphs]]]:
+    """Each function with what is compiled because of the same shapes."""
     for process in sorted({graphs[0].process for graphs in again}):
-        own = [graphs for graphs in functions if graphs[0].process == process]
-        others = [graphs for graphs in single if graphs[0].process == process]
-        first = max(own or others, key=len)
-        yield first, [graphs for graphs in others if graphs is not first]
-        yield from ((graphs, ()) for graphs in own if graphs is not first)
+        own = {graphs[0].function: graphs for graphs in again if graphs[0].process == process}
+        causes = _causes(context, own)
+        for name, graphs in own.items():
+            if causes[name] == name:
+                yield graphs, [own[other] for other in own if causes[other] == name and other != name]
+
+
+def _causes(context: Context, functions: Mapping[str, Graphs]) -> dict[str, str]:
+    """The function because of whose shapes each of one process is compiled: mostly itself."""
+    single = [name for name, graphs in functions.items() if _are_operations(context, graphs)]
+    others = [name for name in functions if name not in single]
+    most = max(others or single, key=lambda name: len(functions[name]))
+    return dict.fromkeys(single, most) | {name: _forward(name, functions) for name in others}
+
+
+def _forward(name: str, functions: Collection[str]) -> str:
+    """The function whose backward pass `name` is, where it is one of these; else `name`."""
+    graph = OF_TORCH_COMPILE.fullmatch(name)
+    forward = f"{graph[1]}_forward" if graph else name
+    return forward if forward in functions else name
 
 
 def _are_operations(context: Context, graphs: Graphs) -> bool:
@@ -101,7 +116,8 @@ def _called(function: str) -> str:
 
 
 def _remedy(function: str) -> str:
-    sizes = "" if OF_XLA.fullmatch(function) else "mark sizes dynamic (torch.compile(dynamic=True)), "
+    is_dynamic = OF_TORCH_COMPILE.fullmatch(function)
+    sizes = "mark sizes dynamic (torch.compile(dynamic=True)), " if is_dynamic else ""
     return (
         "Give it inputs of the same shapes, types and Python values: pad to a few sizes, "
         f"{sizes}pass changing numbers as tensors."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from neuron_profile.analysis.advice.advise import RULES
@@ -143,3 +145,22 @@ def test_a_function_that_is_always_compiled(tmp_path, monkeypatch, count, spread
     monkeypatch.setattr(recompilation, "find_compilations", lambda profile: compilations(count, spread_ns))
     results = findings("recompilation", tmp_path, NO_MATMUL)
     assert [finding.gain_ns for finding in results] == [4_000_000] * found
+
+
+def test_a_backward_pass_is_compiled_again_because_the_forward_pass_is(tmp_path, monkeypatch):
+    forward = compilations(5, 10**9)
+    backward = tuple(
+        replace(
+            graph,
+            number=graph.number + 5,
+            name=f"{graph.name}_",
+            function="step_backward",
+            compile_ns=3_000_000,
+        )
+        for graph in forward
+    )
+    monkeypatch.setattr(recompilation, "find_compilations", lambda profile: backward + forward)
+    (finding,) = findings("recompilation", tmp_path, NO_MATMUL)
+    assert finding.title.startswith("step_forward is compiled 5 times")
+    assert finding.gain_ns == 16_000_000
+    assert finding.evidence["operations"] == ["step_backward"]
