@@ -18,6 +18,8 @@ from neuron_tools.nki.run import Launch, Run, run
 from neuron_tools.nki.target import default_core
 from neuron_tools.nki.tracer import NeedsCores, NeedsValues, Recording
 
+SIMULATION = "simulation"
+"""The older dialect's mode of running a kernel in AWS's simulator."""
 _LARGEST_LOGICAL_CORE = 2
 
 
@@ -71,7 +73,7 @@ class Kernel:
         return Launch(
             self.func, self.name, self.core or default_core(), tuple(int(_extent(a)) for a in self.grid),
             cores=self._cores(), older_dialect=self.older_dialect, values=values, recording=recording,
-            on_chip_results=self.mode == "simulation",
+            simulated=self.mode == SIMULATION,
         )  # fmt: skip
 
     def _cores(self) -> int:

@@ -48,7 +48,8 @@ class Launch:
         older_dialect: Whether the kernel came from `neuronxcc.nki`.
         values: Whether to compute values.
         recording: What of the run to keep.
-        on_chip_results: Whether a kernel may return tiles on chip: AWS's simulator lets it.
+        simulated: Whether the kernel asked for AWS's simulator, which lets it return tiles on chip and, in
+            the older dialect, does not round narrow floats.
     """
 
     function: Callable[..., Any]
@@ -59,7 +60,7 @@ class Launch:
     older_dialect: bool = False
     values: bool = True
     recording: Recording = Recording.ALL
-    on_chip_results: bool = False
+    simulated: bool = False
 
 
 @dataclass(slots=True)
@@ -132,10 +133,16 @@ def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[s
 def _new_trace(launch: Launch) -> Tracer:
     trace = Tracer(launch.core, values=launch.values, recording=launch.recording,
                    older_dialect=launch.older_dialect, grid=launch.grid,
-                   wide=os.environ.get(PRECISE) == "0")  # fmt: skip
+                   wide=_is_wide(launch))  # fmt: skip
     trace.stop_code = _invoke.__code__
     trace.middle_end_skipped = getattr(launch.function, "skips_middle_end", False)
     return trace
+
+
+def _is_wide(launch: Launch) -> bool:
+    """Whether narrow floats stay fp32: asked for, or as AWS's simulator has it up to NKI 0.3 (SDK 2.29)."""
+    default = "0" if launch.simulated and launch.older_dialect else "1"
+    return os.environ.get(PRECISE, default) == "0"
 
 
 def _run_instances(launch: Launch, trace: Tracer, given: tuple[Any, Any]) -> Any:
@@ -229,7 +236,7 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
 
     def unbind(value: Any) -> Any:
         if isinstance(value, NkiTensor):
-            if value.buffer.is_on_chip and not launch.on_chip_results:
+            if value.buffer.is_on_chip and not launch.simulated:
                 raise NkiValidationError(
                     f"the kernel {launch.name!r} returns a tile in {value.buffer}; copy it into a tensor in "
                     "HBM (nl.ndarray(..., buffer=nl.shared_hbm), nisa.dma_copy) and return that",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from neuron_tools.nki.execution import compute
-from neuron_tools.nki.kernel import Kernel, jit
+from neuron_tools.nki.kernel import SIMULATION, Kernel, jit
 
 
 def simulate(kernel: Any) -> Callable[..., Any]:
@@ -46,4 +46,7 @@ class HostKernel(Kernel):
 def simulate_kernel(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
     """Run a kernel on the host: `nki.simulate_kernel(kernel, a, b)` (older dialect)."""
     wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel, older_dialect=True)
-    return compute(wanted, arguments, keywords).outputs
+    simulated = Kernel(
+        wanted.func, grid=wanted.grid, older_dialect=wanted.older_dialect, mode=SIMULATION, core=wanted.core
+    )
+    return compute(simulated, arguments, keywords).outputs

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from neuron_tools.compat.neuronxcc import nki as older
 from neuron_tools.compat.nki import isa as nisa, language as nl
 from neuron_tools.nki.kernel import jit
 
@@ -107,3 +108,20 @@ def test_an_argument_is_widened_once_it_is_written(monkeypatch: pytest.MonkeyPat
     assert (seen[1, 0] == np.float32(THIRD)).all()
     assert (seen[1, 1:] == 1).all()
     assert (x[0] == np.asarray(THIRD).astype(x.dtype)).all()
+
+
+def test_the_older_dialects_simulator_does_not_round_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def thirds(x: Any) -> Any:
+        result = older.language.ndarray(x.shape, dtype=x.dtype, buffer=older.language.shared_hbm)
+        third = older.language.multiply(older.language.load(x), THIRD, dtype=older.language.bfloat16)
+        older.language.store(result, third)
+        return result
+
+    x = np.ones((128, 4), np.float32)
+    rounded = np.float32(np.asarray(THIRD).astype(nl.bfloat16.dtype))
+    kernel = older.jit(thirds)
+    simulators = [older.jit(thirds, mode="simulation"), lambda x: older.simulate_kernel(kernel, x)]
+    assert (kernel(x) == rounded).all()
+    assert all((simulator(x) == np.float32(THIRD)).all() for simulator in simulators)
+    monkeypatch.setenv("NKI_PRECISE_FP", "1")
+    assert all((simulator(x) == rounded).all() for simulator in simulators)
