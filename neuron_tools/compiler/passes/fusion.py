@@ -40,6 +40,8 @@ def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
 
 _READ_THROUGH = frozenset({"dot_general", "convolution", ATTENTION_GRADIENT})
 """Operations that load their operands from where views say that they lie."""
+_PRODUCTS = frozenset({"dot", "convolution"})
+"""Groups that begin with a product, whose tiles elementwise operations change before they are stored."""
 _ROWS_OF_HEADS = 3
 """Dimensions of numbers for each query: batch, head, token."""
 _MOVED = frozenset({"reshape", "convert", "broadcast_in_dim", "iota", "constant"})
@@ -186,25 +188,36 @@ class _Fusion(Joining):
     # Merging
 
     def _merge_producers(self, others: Iterable[int], index: int) -> None:
-        """Take in other loop groups whose results the group has just read, where nothing stands between."""
+        """Join the group with others whose results it has just read, where nothing stands between."""
         for other in sorted(others, reverse=True):
-            self._try_merge(other, index)
+            index = self._merged(other, index)
 
-    def _try_merge(self, other: int, index: int) -> None:
+    def _merged(self, other: int, index: int) -> int:
+        """The group that `index` is part of then: a loop takes in loops, a product the loop that reads it."""
         group, producer = self._groups[index], self._groups[other]
-        if group.kind != "loop" or producer.kind != "loop" or group.element_count != producer.element_count:
-            return
-        if len(group.operations) + len(producer.operations) > MAX_GROUP_OPERATIONS:
-            return
-        last = group.operations[-1]
-        if self._depends(group.operations[:-1], producer) or self._stands_between(other, index):
-            return
+        if group.kind != "loop" or group.element_count != producer.element_count:
+            return index
+        if producer.kind not in ("loop", *_PRODUCTS) or not self._may_be_one(other, index):
+            return index
+        if producer.kind == "loop":
+            self._absorb(other, index)
+            return index
+        if set(group.shapes.values()) != {Shape.FULL}:
+            return index
+        self._absorb(index, other)
+        return other
+
+    def _may_be_one(self, other: int, index: int) -> bool:
+        """Whether a loop fits together with the producer of what its last operation reads."""
+        group, producer = self._groups[index], self._groups[other]
         domain = group.domain or producer.domain
-        if (producer.domain or domain) != domain or (group.domain or domain) != domain:
-            return
-        if not self._reads_fit(last, producer, domain):
-            return
-        self._absorb(other, index, domain)
+        return (
+            len(group.operations) + len(producer.operations) <= MAX_GROUP_OPERATIONS
+            and (producer.domain or domain) == domain
+            and not self._depends(group.operations[:-1], producer)
+            and not self._stands_between(other, index)
+            and self._reads_fit(group.operations[-1], producer, domain)
+        )
 
     def _depends(self, operations: Iterable[Operation], producer: Group) -> bool:
         return any(
@@ -236,10 +249,12 @@ class _Fusion(Joining):
             producer.shapes.get(self._views.of(value).root) is Shape.LATE for value in self._read(operation)
         )
 
-    def _absorb(self, other: int, index: int, domain: Domain | None) -> None:
+    def _absorb(self, other: int, index: int) -> None:
         group, producer = self._groups[index], self._groups[other]
-        group.operations = sorted([*producer.operations, *group.operations], key=self._order_of)
-        group.domain = domain
+        product = group.operations[:1] if group.kind in _PRODUCTS else []
+        rest = [*producer.operations, *group.operations[len(product) :]]
+        group.operations = [*product, *sorted(rest, key=self._order_of)]
+        group.domain = group.domain or producer.domain
         group.shapes = {**producer.shapes, **group.shapes}
         self._group_of.update(dict.fromkeys(producer.shapes, index))
         for readers in self._readers.values():

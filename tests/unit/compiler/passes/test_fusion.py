@@ -53,6 +53,31 @@ def test_bias_and_activation_join_the_matmul():
     assert groups(text) == [("dot", ["dot_general", "add", "tanh"])]
 
 
+def test_an_update_by_a_product_joins_it_though_it_begins_without_it():
+    """As Adam's do: the old average is scaled before the new gradient is added."""
+    text = matmul(64, 32, 128, "f32").replace("%b: tensor<32x128xf32>", f"%b: tensor<32x128xf32>, %v: {V}")
+    text = text.replace(
+        f"return %r : {V}",
+        f"%0 = stablehlo.abs %v : {V}\n%1 = stablehlo.multiply %r, %r : {V}\n"
+        f"%2 = stablehlo.add %0, %1 : {V}\nreturn %2 : {V}",
+    )
+    assert groups(text) == [("dot", ["dot_general", "abs", "multiply", "add"])]
+
+
+def test_an_update_does_not_join_a_product_over_a_group_between():
+    text = matmul(64, 32, 128, "f32").replace("%b: tensor<32x128xf32>", f"%b: tensor<32x128xf32>, %v: {V}")
+    text = text.replace(
+        f"return %r : {V}",
+        "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        f"%s = stablehlo.reduce(%r init: %z) applies stablehlo.add across dimensions = [0, 1] "
+        f": ({V}, tensor<f32>) -> tensor<f32>\n"
+        f"%t = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> {V}\n"
+        f"%0 = stablehlo.multiply %v, %t : {V}\n%2 = stablehlo.add %0, %r : {V}\nreturn %2 : {V}",
+    )
+    assert [kind for kind, _ in groups(text)].count("dot") == 1
+    assert groups(text)[0] == ("dot", ["dot_general"])
+
+
 def test_a_consumer_of_a_sum_over_rows_starts_a_new_group():
     text = reduction("add", (64, 128), (0,)).replace(
         "return %r : tensor<128xf32>", "%s = stablehlo.tanh %r : tensor<128xf32>\nreturn %s : tensor<128xf32>"
