@@ -23,6 +23,7 @@ MAX_CONSTANT_ELEMENTS = 64
 
 _FRAMEWORK_ROW = re.compile(r"\bfw:(\d+)")
 _TENSOR = re.compile(r"^tensor<((?:[0-9?]+x)*)([^,>]+).*>$", re.DOTALL)
+_ELEMENT = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>")
 _ENUM = re.compile(r"^#\w+<\w+ (\w+)>$")
 _STRUCT = re.compile(r"^#\w+\.\w+<(.*)>$", re.DOTALL)
 _FIELD = re.compile(r"(\w+) = (\[[^\]]*\]|[\w.-]+)")
@@ -31,6 +32,14 @@ _TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
 _CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
 _TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return", "sdy.return"}
 _DONATED = "tf.aliasing_output"
+_ELEMENT_OF = "stablehlo.get_tuple_element"
+_OF_XLA = {
+    "stablehlo.dot": "dot_general",
+    "mhlo.topk": "top_k",
+    "stablehlo.partition_id": "constant",  # each core's own, there before it runs
+    "stablehlo.replica_id": "constant",
+}
+"""What XLA writes where frameworks write another operation."""
 _MANUAL_COMPUTATION = "sdy.manual_computation"
 
 
@@ -170,16 +179,32 @@ class _Reader:
     def __init__(self, functions: Mapping[str, Any], origins: Origins) -> None:
         self.values: list[hlo.Value] = []
         self._ids: dict[Any, int] = {}
+        self._tuples: dict[Any, tuple[int, ...]] = {}
         self._functions = functions
         self._origins = origins
         self._calls: list[Any] = []
 
     def define(self, value: Any) -> int:
         """Give an MLIR value the next number."""
+        self._ids[value] = self._next(str(value.type))
+        return self._ids[value]
+
+    def _next(self, type_text: str) -> int:
         number = len(self.values)
-        self.values.append(hlo.Value(number, _tensor_type(str(value.type))))
-        self._ids[value] = number
+        self.values.append(hlo.Value(number, _tensor_type(type_text)))
         return number
+
+    def _define_all(self, value: Any) -> tuple[int, ...]:
+        """Give each element of a tuple a number, and any other value its own."""
+        elements = _ELEMENT.findall(str(value.type)) if str(value.type).startswith("tuple<") else []
+        if not elements:
+            return (self.define(value),)
+        self._tuples[value] = tuple(map(self._next, elements))
+        return self._tuples[value]
+
+    def _take_element(self, operation: Any, index: int) -> Iterable[hlo.Operation]:
+        self._ids[operation.results[0]] = self._tuples[operation.operands[0]][index]
+        return ()
 
     def block(
         self, block: Any, inherited: tuple[int, ...] = ()
@@ -201,6 +226,8 @@ class _Reader:
             return self._call(operation, callee, framework)
         if operation.name == _MANUAL_COMPUTATION:
             return self._inline(operation, operation.regions[0].blocks[0], framework)
+        if operation.name == _ELEMENT_OF:
+            return self._take_element(operation, attributes["index"])
         return (self._record(operation, attributes, framework),)
 
     def _call(self, operation: Any, callee: Any, framework: tuple[int, ...]) -> Iterable[hlo.Operation]:
@@ -228,9 +255,11 @@ class _Reader:
         self, operation: Any, attributes: dict[str, Any], framework: tuple[int, ...]
     ) -> hlo.Operation:
         operands = tuple(self._ids[operand] for operand in operation.operands)
-        results = tuple(self.define(result) for result in operation.results)
+        results = tuple(number for result in operation.results for number in self._define_all(result))
         regions = tuple(self._region(region) for region in operation.regions if len(region.blocks))
-        opcode = operation.name.rpartition(".")[2]
+        opcode = _OF_XLA.get(operation.name) or operation.name.rpartition(".")[2]
+        if operation.name == "stablehlo.dot":
+            attributes |= _general_dot(len(self.values[operands[0]].type.shape))
         return hlo.Operation(opcode, operands, results, attributes, framework, regions)
 
     def _region(self, region: Any) -> hlo.Region:
@@ -238,6 +267,12 @@ class _Reader:
         parameters = tuple(self.define(argument) for argument in block.arguments)
         operations, results = self.block(block)
         return hlo.Region(parameters, tuple(operations), results)
+
+
+def _general_dot(left_rank: int) -> dict[str, Any]:
+    """What a `dot` without dimension numbers contracts: the last axis with the first."""
+    numbers = {"lhs_contracting_dimensions": (left_rank - 1,), "rhs_contracting_dimensions": (0,)}
+    return {"dot_dimension_numbers": numbers}
 
 
 def _functions(mlir_module: Any) -> Iterator[Any]:
@@ -266,10 +301,19 @@ def _attributes(operation: Any) -> Iterator[tuple[str, Any]]:
     table = operation.attributes
     for entry in table:
         # Newer bindings iterate over names, older ones over named attributes.
-        name, attribute = (entry, table[entry]) if isinstance(entry, str) else (entry.name, entry.attr)
-        yield name, _plain(name, attribute)
+        named = isinstance(entry, str)
+        name, attribute = (entry, _entry(table, entry)) if named else (entry.name, entry.attr)
+        yield name, None if attribute is None else _plain(name, attribute)
         if name == "replica_groups":
             yield f"{name}_shape", _tensor_type(str(attribute.type)).shape
+
+
+def _entry(table: Any, name: str) -> Any:
+    """An attribute by name; None for a complex constant, which newer bindings cannot hold."""
+    try:
+        return table[name]
+    except TypeError:
+        return None
 
 
 def _plain(name: str, attribute: Any) -> Any:

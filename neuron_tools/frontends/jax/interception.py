@@ -19,6 +19,7 @@ from neuron_tools.device.host.recorder import PythonRecorder
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.executables import ExecutableProvider
 from neuron_tools.frontends.jax.computation import Computation
+from neuron_tools.frontends.jax.cores import cores_of
 from neuron_tools.frontends.jax.memory import DeviceMemory
 from neuron_tools.frontends.jax.patches import Patches
 
@@ -97,10 +98,14 @@ class Interception:
         """Keeps what XLA is given, until the computation's first execution."""
 
         @functools.wraps(compile_module)
-        def wrapper(backend: Any, module: Any, *arguments: Any, **options: Any) -> Any:
+        def wrapper(
+            backend: Any, module: Any, devices: Any, compile_options: Any, *others: Any, **options: Any
+        ) -> Any:
+            def compile_it() -> Any:
+                return compile_module(backend, module, devices, compile_options, *others, **options)
+
             with self._recorder.clock.paused():
-                computation = Computation.of(module)
-                executable = compile_module(backend, module, *arguments, **options)
+                executable, computation = Computation.compiled(module, compile_options, compile_it)
                 self._compiled[id(executable)] = (executable, computation)
             return executable
 
@@ -139,7 +144,7 @@ class Interception:
                 inner = [getattr(result, "_base_array", result) for result in results]
                 arrays = [array for array in inner if isinstance(array, ArrayImpl)]
                 block(arrays)
-                cores = sorted({int(device.id) for device in execute._local_devices})
+                cores = cores_of(execute._local_devices)
                 stack = self._recorder.stack()
                 finish_ns = self._place(execute, cores, stack)
                 self._memory.release_donated(arguments)

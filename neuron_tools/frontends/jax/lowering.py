@@ -9,11 +9,10 @@ from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.jax import location
 from neuron_tools.frontends.jax.origins import LocationOrigins
-from neuron_tools.frontends.jax.partitioning import partition, partition_count
 
 
 def lower(bytecode: bytes) -> Module:
-    """Read StableHLO as `jax.jit` gives it to XLA.
+    """Read StableHLO as `jax.jit` gives it to XLA, or as XLA partitioned it for one device.
 
     Args:
         bytecode: The module, with locations, in MLIR's bytecode or text.
@@ -22,7 +21,6 @@ def lower(bytecode: bytes) -> Module:
         What one device runs. Each operation's framework row has JAX's name of it, its module and its stack.
 
     Raises:
-        PartitioningError: A sharded module cannot be split.
         StableHloError: A value has no static shape.
     """
     from jax._src.interpreters import mlir
@@ -30,8 +28,6 @@ def lower(bytecode: bytes) -> Module:
 
     with mlir.make_ir_context():
         module = ir.Module.parse(bytecode)
-        if partition_count(module) > 1:
-            partition(module)
         return _with_kernels(
             read_module(module, origins=LocationOrigins(), parameter_names=_parameter_names(module))
         )

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from neuron_tools.device.host.recorder import PythonRecorder
+from neuron_tools.frontends.jax.cores import cores_of
 
 ALIGNMENT = 64
 
@@ -51,7 +52,7 @@ class DeviceMemory:
         if key in self._buffer_of:
             return
         size = prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
-        cores = tuple(sorted([int(device.id) for device in array.sharding.addressable_devices]))
+        cores = tuple(cores_of(array.sharding.addressable_devices))
         if not size or not cores:
             return
         pointer = _pointer(array, cores)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.device.host.recorder import PythonRecorder
+from neuron_tools.frontends.jax.cores import core_of, cores_of
 from neuron_tools.frontends.jax.memory import DeviceMemory
 from neuron_tools.frontends.jax.patches import Patches
 
@@ -56,7 +57,7 @@ class Transfers:
                 result = put(aval, sharding, parts, devices, *arguments, **options)
             for part, device in zip(parts, devices):
                 if isinstance(part, np.ndarray):
-                    self._recorder.copy_to_device(part.nbytes, int(device.id))
+                    self._recorder.copy_to_device(part.nbytes, core_of(device))
             return result
 
         return wrapper
@@ -82,7 +83,7 @@ class Transfers:
             value = read(array)
             setattr(array, _READ, True)
             if first and array.sharding.addressable_devices:
-                core = min(int(device.id) for device in array.sharding.addressable_devices)
+                core = cores_of(array.sharding.addressable_devices)[0]
                 self._recorder.copy_to_host(array.nbytes, core)
             return value
 

@@ -33,6 +33,41 @@ def test_dimension_numbers_become_dicts():
     }
 
 
+def test_a_product_without_dimension_numbers_contracts_the_last_axis_with_the_first():
+    text = function(
+        "%a: tensor<4x8xf32>, %b: tensor<8x3xf32>",
+        "tensor<4x3xf32>",
+        "%r = stablehlo.dot %a, %b : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>",
+    )
+    (product,) = module(text).operations
+    assert product.opcode == "dot_general"
+    assert product.attributes["dot_dimension_numbers"] == {
+        "lhs_contracting_dimensions": (1,),
+        "rhs_contracting_dimensions": (0,),
+    }
+
+
+def test_the_number_of_a_core_is_a_constant_of_no_known_value():
+    (number,) = module(function("", "tensor<ui32>", "%r = stablehlo.partition_id : tensor<ui32>")).operations
+    assert number.opcode == "constant"
+    assert "value" not in number.attributes
+
+
+def test_elements_of_a_tuple_are_results_of_what_makes_it():
+    text = function(
+        "%a: tensor<4xf32>",
+        "tensor<2xcomplex<f32>>",
+        "%t = stablehlo.custom_call @pair(%a) "
+        ": (tensor<4xf32>) -> tuple<tensor<4xf32>, tensor<2xcomplex<f32>>>\n"
+        "%r = stablehlo.get_tuple_element %t[1] "
+        ": (tuple<tensor<4xf32>, tensor<2xcomplex<f32>>>) -> tensor<2xcomplex<f32>>",
+    )
+    read = module(text)
+    (call,) = read.operations
+    assert [read.values[value].type.shape for value in call.results] == [(4,), (2,)]
+    assert read.results == call.results[1:]
+
+
 def test_convolution_layout_names_the_dimensions():
     text = function(
         "%a: tensor<1x3x8x8xf32>, %b: tensor<6x3x3x3xf32>",
