@@ -21,7 +21,10 @@ from aws_tutorial_models import (
     prepare_llama_folder,
     prepare_resnet,
     prepare_resnet_folder,
+    prepare_roberta,
     prepare_t5,
+    prepare_vit,
+    prepare_wav2vec2,
     save_word_pieces,
 )
 
@@ -54,6 +57,28 @@ def prepare_mlp() -> None:
     (folder / "datasets" / "__init__.py").write_text("")
     (folder / "datasets" / "mnist.py").write_text(VISION)
     (folder / "transforms.py").write_text("def ToTensor():\n    return None\n")
+
+
+def prepare_trained_mlp() -> None:
+    """The same, and the checkpoint of a model that tells the kinds apart, which the other scripts write."""
+    import sys
+
+    import torch
+
+    prepare_mlp()
+    sys.path.insert(0, "")
+    from model import MLP  # type: ignore[import-not-found]  # the tutorial's
+    from torchvision.datasets.mnist import MNIST  # type: ignore[import-not-found]  # that of `prepare_mlp`
+
+    torch.manual_seed(0)
+    model, known = MLP(), MNIST("", True, False, None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(20):
+        optimizer.zero_grad()
+        torch.nn.functional.nll_loss(model(known.pictures.flatten(1)), known.labels).backward()
+        optimizer.step()
+    Path("checkpoints").mkdir()
+    torch.save({"state_dict": model.state_dict()}, "checkpoints/checkpoint.pt")
 
 
 def prepare_bert() -> None:
@@ -196,6 +221,7 @@ def prepare_llama_checkpoint() -> None:
 PREPARE: Mapping[str, Callable[[], None]] = {
     "mlp": prepare_mlp,
     "mlp_torchrun": prepare_mlp,
+    "mlp_trace": prepare_trained_mlp,
     "bert_pretraining": prepare_bert,
     "zero1_gpt2": prepare_gpt2,
     "hf_bert_single": prepare_sentiment,
@@ -210,6 +236,9 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "nxd_llama": prepare_llama_checkpoint,
     "t5": prepare_t5,
     "resnet50": prepare_resnet,
+    "roberta": prepare_roberta,
+    "vit": prepare_vit,
+    "wav2vec2_rope": prepare_wav2vec2,
     "inf1_bert": prepare_bert_benchmark,
     "inf1_resnet50": prepare_resnet_folder,
     "inf1_yolo_v4": prepare_detection,

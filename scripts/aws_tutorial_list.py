@@ -90,6 +90,12 @@ _TRAINING: Mapping[str, Tutorial] = {
     "mlp_torchrun": Tutorial(
         f"{TRAINING}/mnist_mlp", "train_torchrun.py", r"Final loss is ([\d.]+)", launch=TWO_RANKS
     ),
+    "mlp_trace": Tutorial(
+        f"{TRAINING}/mnist_mlp",
+        "eval_using_trace.py",
+        r"Accuracy: ([\d.]+)",
+        for_cpu={"torch_neuronx.trace(model, test_x)": "model"},
+    ),
     "bert_pretraining": Tutorial(
         f"{TRAINING}/dp_bert_hf_pretrain",
         "dp_bert_large_hf_pretrain_hdf5.py",
@@ -245,6 +251,7 @@ _T5_ON_CPU = (
     "max_length=max_length, truncation=True, padding='max_length', return_tensors='pt'), "
     "max_length=max_length, num_beams=num_beams, num_return_sequences=num_return_sequences, do_sample=False)"
 )
+_PICTURE = {"Image.open(requests.get(url, stream=True).raw)": "Image.open('000000039769.jpg')"}
 _INF2: Mapping[str, Tutorial] = {
     "clip": Tutorial(
         SAMPLES,
@@ -267,6 +274,34 @@ _INF2: Mapping[str, Tutorial] = {
             ("gpt2_features", "gpt2_feature_extraction"),
         )
     },
+    "roberta": Tutorial(
+        SAMPLES,
+        "hf_pretrained_roberta_inference_on_frn1.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        packages=("transformers",),
+    ),
+    "vit": Tutorial(
+        SAMPLES,
+        "hf_pretrained_vit_inference_on_inf2.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        edits={**_PICTURE, ", torchscript=True": ""},
+        packages=("transformers", "PIL", "requests"),
+        target="inf2",
+    ),
+    "wav2vec2_rope": Tutorial(
+        SAMPLES,
+        "hf_pretrained_wav2vec2_conformer_rope_inference_on_inf2.ipynb",
+        outputs={"output_neuron": "output_cpu"},
+        edits={
+            "from datasets import load_dataset": "import numpy",
+            "if tc_req is None:": "if False:",
+            'ds = load_dataset("hf-internal-testing/librispeech_asr_dummy", "clean", split="validation", '
+            "trust_remote_code=True)": "sound = numpy.random.default_rng(0).standard_normal(16_000)",
+            'ds[0]["audio"]["array"]': "sound",
+        },
+        packages=("transformers",),
+        target="inf2",
+    ),
     "bert_mrpc": Tutorial(
         f"{INFERENCE}/torch-neuronx",
         "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",

@@ -158,8 +158,64 @@ def prepare_t5() -> None:
     T5ForConditionalGeneration(config).save_pretrained(folder)
 
 
+def prepare_roberta() -> None:
+    """A RoBERTa of two layers in a folder named as on the hub."""
+    import torch
+    from transformers import RobertaConfig, RobertaModel
+
+    tokens = save_byte_pairs(
+        "roberta-large", tokenizer_class="RobertaTokenizer", model_max_length=512, pad_token="<|endoftext|>"
+    )
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=tokens + 8, num_hidden_layers=2, max_position_embeddings=514, pad_token_id=1
+    )
+    RobertaModel(config).save_pretrained("roberta-large")
+
+
+def prepare_vit() -> None:
+    """A vision transformer of two layers in a folder named as on the hub, and a picture."""
+    import torch
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    folder = "google/vit-base-patch16-224"
+    torch.manual_seed(0)
+    ViTForImageClassification(ViTConfig(num_hidden_layers=2, num_labels=1000)).save_pretrained(folder)
+    ViTImageProcessor().save_pretrained(folder)
+    _save_picture("000000039769.jpg")
+
+
+def prepare_wav2vec2() -> None:
+    """A wav2vec 2.0 Conformer of two small layers, with rotary positions, in a folder named as on the hub."""
+    import torch
+    from transformers import (
+        Wav2Vec2ConformerConfig,
+        Wav2Vec2ConformerForCTC,
+        Wav2Vec2CTCTokenizer,
+        Wav2Vec2FeatureExtractor,
+        Wav2Vec2Processor,
+    )
+
+    folder = Path("facebook/wav2vec2-conformer-rope-large-960h-ft")
+    folder.mkdir(parents=True)
+    words = {word: number for number, word in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", *CHARACTERS])}
+    (folder / "vocab.json").write_text(json.dumps(words))
+    torch.manual_seed(0)
+    config = Wav2Vec2ConformerConfig(
+        vocab_size=len(words), hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=128, conv_dim=(64,) * 7, position_embeddings_type="rotary",
+    )  # fmt: skip
+    Wav2Vec2ConformerForCTC(config).save_pretrained(folder)
+    tokenizer = Wav2Vec2CTCTokenizer(str(folder / "vocab.json"))
+    Wav2Vec2Processor(Wav2Vec2FeatureExtractor(), tokenizer).save_pretrained(folder)
+
+
 def prepare_resnet() -> None:
     """Weights of ResNet-50 in the file that torchvision looks for first, a picture, and names of classes."""
+    _save_vision_model("resnet50", "ResNet50_Weights")
+
+
+def _save_vision_model(name: str, weights: str) -> None:
     import torch
 
     declare_vision_operators()
@@ -168,8 +224,8 @@ def prepare_resnet() -> None:
     torch.manual_seed(0)
     kept = Path(os.environ["TORCH_HOME"]) / "hub" / "checkpoints"
     kept.mkdir(parents=True)
-    file = kept / models.ResNet50_Weights.IMAGENET1K_V1.url.rsplit("/", 1)[1]
-    torch.save(models.resnet50().state_dict(), file)
+    file = kept / getattr(models, weights).IMAGENET1K_V1.url.rsplit("/", 1)[1]
+    torch.save(getattr(models, name)().state_dict(), file)
     _save_picture("000000039769.jpg")
     classes = {str(number): [f"n{number}", f"class {number}"] for number in range(1000)}
     Path("imagenet_class_index.json").write_text(json.dumps(classes))

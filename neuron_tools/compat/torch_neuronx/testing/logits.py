@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -11,7 +11,7 @@ DEFAULT_DIVERGENCE_DIFFERENCE_TOLERANCE = 0.001
 DEFAULT_TOLERANCE_MAP = {"all": (1e-5, 0.05), "1000": (1e-5, 0.03), "50": (1e-5, 0.02), "5": (1e-5, 0.01)}
 """Of how many of the likeliest tokens -> absolute error, and error as a share of the largest logit."""
 Tolerances = Mapping[Any, tuple[float, float]]
-Generated = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+Generated: TypeAlias = "torch.Tensor | tuple[torch.Tensor, torch.Tensor]"
 
 
 def logit_validation(
