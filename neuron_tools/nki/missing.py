@@ -13,7 +13,7 @@ from neuron_tools.nki.tracer import where
 
 def missing_name(module: str, short: str, space: Mapping[str, Any]) -> Callable[[str], Any]:
     """A module's `__getattr__`: names the call, the dialect, the kernel's line and what exists nearby."""
-    dialect = "older dialect (neuronxcc)" if module.startswith("neuronxcc") else "present dialect"
+    dialect = "older dialect" if module.startswith("neuronxcc") else "present dialect"
 
     def __getattr__(name: str) -> Any:
         if name.startswith("__"):
