@@ -134,6 +134,19 @@ _TRAINING: Mapping[str, Tutorial] = {
         for_cpu={'device = "xla"': 'device = "cpu"'},
         packages=("datasets", "pandas", "transformers"),
     ),
+    "hf_bert_two_ranks": Tutorial(
+        f"{TRAINING}/hf_sentiment_analysis/code/02-trainium-distributed-training",
+        "train.py",
+        r"Loss ([\d.]+)",
+        edits={"num_epochs = 6": "num_epochs = 3"},
+        for_cpu={
+            'device = "xla"': 'device = "cpu"',
+            "init_process_group(device)": "init_process_group('gloo')",
+        },
+        launch=TWO_RANKS,
+        packages=("datasets", "pandas", "transformers"),
+        environment={"TQDM_DISABLE": "1"},  # bars end no line, so that a rank's name is missing
+    ),
     "hf_trainer_glue": Tutorial(
         f"{TRAINING}/hf_text_classification",
         "run_glue.py",
@@ -302,6 +315,16 @@ _INF2: Mapping[str, Tutorial] = {
         packages=("transformers",),
         target="inf2",
     ),
+    **{
+        name: Tutorial(
+            SAMPLES,
+            f"tv_pretrained_{notebook}_inference_on_trn1.ipynb",
+            outputs={"output_neuron": "output_cpu"},
+            edits={**_PICTURE, f"urllib.request.{_CLASSES.partition('request.')[2]}": ""},
+            packages=("torchvision", "PIL", "requests"),
+        )
+        for name, notebook in (("tv_resnet50", "resnet50"), ("tv_vgg11", "vgg"))
+    },
     "bert_mrpc": Tutorial(
         f"{INFERENCE}/torch-neuronx",
         "bert-base-cased-finetuned-mrpc-inference-on-trn1-tutorial.ipynb",

@@ -215,6 +215,11 @@ def prepare_resnet() -> None:
     _save_vision_model("resnet50", "ResNet50_Weights")
 
 
+def prepare_vgg() -> None:
+    """The same with VGG-11."""
+    _save_vision_model("vgg11", "VGG11_Weights")
+
+
 def _save_vision_model(name: str, weights: str) -> None:
     import torch
 
