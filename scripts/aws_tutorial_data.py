@@ -68,8 +68,8 @@ def prepare_trained_mlp() -> None:
 
     prepare_mlp()
     sys.path.insert(0, "")
-    from model import MLP  # type: ignore[import-not-found]  # the tutorial's
-    from torchvision.datasets.mnist import MNIST  # type: ignore[import-not-found]  # that of `prepare_mlp`
+    from model import MLP
+    from torchvision.datasets.mnist import MNIST
 
     torch.manual_seed(0)
     model, known = MLP(), MNIST("", True, False, None)

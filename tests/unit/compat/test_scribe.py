@@ -79,3 +79,22 @@ def test_an_operation_that_is_not_there_is_named(xla_hlo_call):
         sort(ROWS)
     with pytest.raises(AttributeError, match="no element type 'f8'"):
         xla_hlo_call(lambda tensor: tensor.scribe.f8)(ROWS)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_markers_of_layers_change_nothing_and_other_custom_calls_are_refused(xla_hlo_call, count):
+    from torch_neuronx.xla_impl import custom_call_targets as targets
+
+    def mark(target):
+        def marked(*values):
+            kind = values[0] if len(values) == 1 else values[0].scribe.tuple(*values)
+            return kind.CustomCall(*values, custom_call_target=target)
+
+        return xla_hlo_call(marked)
+
+    given = [torch.arange(3.0) + number for number in range(count)]
+    made = mark(targets.AwsNeuronModuleMarkerStartForward)(*given)
+    for result, value in zip(made if count > 1 else [made], given):
+        assert torch.equal(result, value)
+    with pytest.raises(AbsentError, match="The custom call AwsNeuronOther"):
+        mark("AwsNeuronOther")(*given)

@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.compat.absent import AbsentError
+from neuron_tools.compat.torch_neuronx.xla_impl.custom_call_targets import MARKERS
 
 _TYPES: Mapping[str, torch.dtype] = {
     "pred": torch.bool, "s8": torch.int8, "s16": torch.int16, "s32": torch.int32, "s64": torch.int64,
@@ -25,6 +26,27 @@ class Scribe:
         if name not in _TYPES:
             raise AttributeError(f"HLO has no element type {name!r} here; it has {', '.join(_TYPES)}")
         return ElementType(_TYPES[name])
+
+    def tuple(self, *values: Value) -> TupleType:
+        """The type of several results, as these are."""
+        return TupleType()
+
+
+class TupleType:
+    """Makes operations of several results."""
+
+    def CustomCall(self, *operands: Value, custom_call_target: str, **others: Any) -> tuple[Value, ...]:
+        """The operands, between which and what follows there is a marker.
+
+        Raises:
+            AbsentError: The target is no marker.
+        """
+        if custom_call_target not in MARKERS:
+            raise AbsentError(
+                f"The custom call {custom_call_target}, which a function of xla_hlo_call builds, is not "
+                "there: write it in PyTorch's operators."
+            )
+        return operands
 
 
 class Value:
@@ -51,6 +73,10 @@ class Value:
     def sizes(self) -> tuple[int, ...]:
         """Its extents."""
         return tuple(self.tensor.shape)
+
+    def CustomCall(self, operand: Value, custom_call_target: str, **others: Any) -> Value:
+        """The same of one operand, whose result is as this is."""
+        return TupleType().CustomCall(operand, custom_call_target=custom_call_target)[0]
 
 
 class ElementType:
