@@ -128,12 +128,13 @@ def _reasons(record: Mapping[str, Any]) -> list[str]:
 
 
 def reason(message: str) -> str:
-    """A failure's message with its numbers, names of files and values left out.
+    """A failure's message with its numbers, folders of files and callers left out.
 
     Args:
         message: Its first line that is not empty counts.
     """
     line = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    line = re.sub(r" \(called from [^()]*\)", "", line)
     line = re.sub(r"/\S+/(\S+?):\d+", r"\1", line)
     return re.sub(r"\d+(\.\d+)?", "N", line)[:_SHOWN_CHARACTERS]
 

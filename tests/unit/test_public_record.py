@@ -30,6 +30,11 @@ def test_failures_of_one_reason_count_together() -> None:
     assert f"| 2 | failed | {RUN} | KeyError: 'mask' in a.py |  |" in public_record.table(record)
 
 
+def test_a_reason_keeps_the_message_and_leaves_out_who_called() -> None:
+    message = "NkiError: /home/k.py:12 in f (called from /home/k.py:30 in g, /home/t.py:8 in h): 512 are many"
+    assert public_record.reason(message) == "NkiError: k.py in f: N are many"
+
+
 def test_the_repositorys_mistakes_and_a_runs_limits_stand_apart() -> None:
     rows = {
         **FIRST,
