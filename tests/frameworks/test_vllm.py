@@ -21,7 +21,9 @@ import neuron_tools
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.serving import measure_serving
+from neuron_profile.analysis.serving_loop import find_serving_loop
 from neuron_profile.analysis.warnings import find_warnings
+from neuron_tools.profile.reader import Profile
 
 FOLDER = Path(__file__).parent / "vllm_scripts"
 PACKAGES = os.environ.get("NEURON_TOOLS_VLLM", "")
@@ -115,7 +117,13 @@ def test_a_captured_generate_has_the_cpus_tokens_and_tells_its_requests(
     assert serving is not None
     assert (len(serving.requests), serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
     assert all(request.queue_ns is not None for request in serving.requests)
+    assert max(use.used_blocks for use in serving.kv_cache) > 0
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0], str(FOLDER)) > 0.95
+
+
+def test_attention_over_pages_is_that_of_each_request(tmp_path: Path) -> None:
+    output = run(tmp_path, str(FOLDER / "attention.py"), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert max(said(output, "NONE"), said(output, "FULL")) < 1e-5
 
 
 def test_pages_of_a_narrower_type_than_the_models(
@@ -183,6 +191,7 @@ def test_a_model_shared_out_over_two_cores_has_the_cpus_tokens(
     assert overview.occupancy.cores == 2
     assert overview.serving is not None
     assert (len(overview.serving.requests), overview.serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
+    assert max(use.used_blocks for use in overview.serving.kv_cache) > 0
 
 
 def test_a_model_in_two_stages_has_the_cpus_tokens(
@@ -201,19 +210,31 @@ def test_experts_shared_out_over_two_cores_give_the_cpus_tokens(model: str, tmp_
     assert found == on_cpu
 
 
-def test_steps_of_decode_are_one_graph_each_unless_they_are_to_run_eagerly(
+def test_each_step_is_one_graph_unless_it_is_to_run_eagerly(
     model: str, expected: list[list[int]], tmp_path: Path
 ) -> None:
-    names: list[set[str]] = []
     for eager in (False, True):
         folder = tmp_path / str(eager)
         folder.mkdir()
         command = generate(model, TOKENS, enforce_eager=eager)
         assert said(run(folder, *CAPTURE, sys.executable, *command), "tokens") == first(expected)
         with neuron_tools.open_profile(folder / "run.nprof") as profile:
-            rows = profile.query("SELECT name FROM Executable WHERE kind = 'graph'").to_pylist()
-        names.append({row["name"].partition("_")[0] for row in rows})
-    assert names == [{"LlamaForCausalLM"}, set()]
+            graphs = graph_executions(profile)
+            loop = find_serving_loop(profile)
+        assert loop is not None
+        if eager:
+            assert graphs == {}
+        else:
+            assert graphs["LlamaForCausalLM"] >= len(loop.iterations)
+
+
+def graph_executions(profile: Profile) -> dict[str, int]:
+    """How often the compiled graphs of each model ran."""
+    rows = profile.query(
+        "SELECT split_part(name, '_', 1) AS model, sum(execution_count)::BIGINT AS executions "
+        "FROM Executable WHERE kind = 'graph' GROUP BY ALL"
+    )
+    return {row["model"]: row["executions"] for row in rows.to_pylist()}
 
 
 def test_a_captured_server_answers_by_http_and_tells_its_requests(

@@ -38,7 +38,7 @@ from neuron_profile.reports.quantities import count, duration, percent
 from neuron_tools.profile.reader import Profile
 
 SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
-LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 75, 32, 40
+LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 60, 32, 40
 ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
     "arrival": ("By arrival", lambda request: request.arrived_ns),
     "first": ("Slowest first token", lambda request: -request.first_token_ns),

@@ -9,20 +9,25 @@ from __future__ import annotations
 import torch
 from vllm.lora.punica_wrapper.punica_cpu import PunicaWrapperCPU
 
+from neuron_tools.frontends.vllm_platform.tracing import traced
+
 
 class NeuronPunicaWrapper(PunicaWrapperCPU):
     """vLLM's layers call this for their adapters' parts."""
 
+    @traced
     def _apply_shrink(self, y: torch.Tensor, x: torch.Tensor, w_t_all: torch.Tensor, scale: float) -> None:
-        _shrink(y.view(-1, y.shape[-1]), x, w_t_all, self.token_lora_indices, scale)
+        _shrink(y.view(-1, y.shape[-1]), x, w_t_all, self._token_lora_indices, scale)
 
+    @traced
     def _apply_expand(
         self, y: torch.Tensor, x: torch.Tensor, w_t_all: torch.Tensor, y_offset: int, y_slice_size: int,
         add_inputs: bool = True,
     ) -> None:  # fmt: skip
         part = y[:, y_offset : y_offset + y_slice_size]
-        _expand(part, x, w_t_all, self.token_lora_indices, add_inputs)
+        _expand(part, x, w_t_all, self._token_lora_indices, add_inputs)
 
+    @traced
     def add_lora_embedding(
         self,
         y: torch.Tensor,
@@ -40,7 +45,7 @@ class NeuronPunicaWrapper(PunicaWrapperCPU):
             add_inputs: Whether `y` is added to, not replaced.
             options: Of other platforms.
         """
-        _expand(y, x, lora_b_stacked, self.token_lora_indices, add_inputs)
+        _expand(y, x, lora_b_stacked, self._token_lora_indices, add_inputs)
 
     def add_lora_logits(
         self, y: torch.Tensor, x: torch.Tensor, lora_a_stacked: torch.Tensor, lora_b_stacked: torch.Tensor,
@@ -58,8 +63,8 @@ class NeuronPunicaWrapper(PunicaWrapperCPU):
             options: Of other platforms.
         """
         inner = torch.zeros(x.shape[0], lora_b_stacked.shape[-1], dtype=torch.float32, device=x.device)
-        _shrink(inner, x, lora_a_stacked, self.sampler_indices, scale)
-        _expand(y, inner, lora_b_stacked, self.sampler_indices, True)
+        _shrink(inner, x, lora_a_stacked, self._sampler_indices, scale)
+        _expand(y, inner, lora_b_stacked, self._sampler_indices, True)
 
 
 def _shrink(

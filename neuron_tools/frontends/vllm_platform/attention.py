@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from vllm.config import CUDAGraphMode
 from vllm.v1.attention.backend import (
     AttentionBackend,
     AttentionCGSupport,
@@ -22,7 +23,6 @@ from vllm.v1.attention.backend import (
     AttentionType,
     MultipleOf,
 )
-from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 from vllm.v1.kv_cache_interface import KVCacheLayout
 
 from neuron_tools.frontends.vllm_platform.tracing import traced
@@ -71,22 +71,19 @@ class BatchPart:
     """Requests whose new tokens are computed together.
 
     Attributes:
-        tokens: Where each new token stands in the batch, (requests, longest) int64; padded with the first.
-        places: Where each token of the batch stands in `tokens`, flat, (tokens) int64.
+        tokens: Where each new token stands in the batch, (requests, longest) int64, padded with the first;
+            None where they are the batch's first tokens in order.
         positions: Each new token's position in its request, (requests, longest) int32; padded with 0.
-        pages: The pages of each request, (requests, pages) int32.
-        start: The part's first token in the batch.
-        end: The end of its tokens.
+        pages: The pages of requests, (rows, pages) int32.
+        rows: The row of each request in `pages`, (requests) int64; None where they are in order.
         block_size: Tokens of a page.
         masks: By window: which keys each new token sees, (requests, 1, longest, keys) bool.
     """
 
-    tokens: torch.Tensor
-    places: torch.Tensor
+    tokens: torch.Tensor | None
     positions: torch.Tensor
     pages: torch.Tensor
-    start: int
-    end: int
+    rows: torch.Tensor | None
     block_size: int
     masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
 
@@ -108,49 +105,69 @@ class BatchPart:
 
 @dataclass
 class BatchParts:
-    """The parts of one step's batch."""
+    """The parts of one step's batch.
+
+    Attributes:
+        parts: Requests that add one token, and requests that add several.
+        places: Where each token of the batch stands among those of the parts one after another, (tokens)
+            int64; None where they are in order.
+    """
 
     parts: Sequence[BatchPart]
+    places: torch.Tensor | None
 
 
 class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
-    """Makes the parts from vLLM's account of the batch, once a step for all layers."""
+    """Makes the parts from vLLM's account of the batch, once a step for all layers.
+
+    Steps that are compiled have few shapes: a part has a power of two of requests, of tokens of each and of
+    pages, and what fills them up is not read. Decode alone has as many requests as vLLM's graph.
+    """
 
     reorder_batch_threshold = 1
-    _cudagraph_support = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
+    _cudagraph_support = AttentionCGSupport.ALWAYS
 
     def __init__(
         self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device
     ) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
         self._block_size = kv_cache_spec.block_size
+        self._graphs = vllm_config.compilation_config.cudagraph_mode
 
     def build(
         self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False
     ) -> BatchParts:
         """The parts of a batch whose decodes stand first."""
-        decodes, _, _, _ = split_decodes_and_prefills(common_attn_metadata)
-        # Requests that only fill a graph have no token in vLLM's account, and one here.
-        all_starts = np.arange(decodes + 1), common_attn_metadata.query_start_loc_cpu.numpy()[decodes:]
-        parts = [
-            self._part(common_attn_metadata, first, starts.astype(np.int64))
-            for first, starts in zip((0, decodes), all_starts)
-            if len(starts) > 1
+        starts = common_attn_metadata.query_start_loc_cpu.numpy().astype(np.int64)
+        counts = np.diff(starts)
+        counts = counts[: np.count_nonzero(counts)]  # what only fills a graph stands behind, without tokens
+        decodes = int(np.argmin(np.append(counts, 0) == 1))
+        graphs = self._graphs.decode_mode() if decodes == len(counts) else self._graphs.mixed_mode()
+        is_compiled = graphs == CUDAGraphMode.FULL
+        size = common_attn_metadata.num_actual_tokens if is_compiled else int(starts[-1])
+        lengths = common_attn_metadata.seq_lens_cpu_upper_bound.numpy()[: len(counts)].clip(min=1)
+        shapes = _shapes(counts[decodes:], decodes, size if is_compiled else None)
+        cuts = ((slice(0, decodes), shapes[0]), (slice(decodes, len(counts)), shapes[1]))
+        groups = [
+            _Group(cut.start, starts[:-1][cut], counts[cut], lengths[cut], shape)
+            for cut, shape in cuts
+            if cut.stop > cut.start
         ]
-        return BatchParts(parts)
+        parts = [self._part(common_attn_metadata, group, size, is_compiled) for group in groups]
+        in_order = len(groups) == 1 and groups[0].is_in_order(size) and groups[0].size == size
+        return BatchParts(parts, None if in_order else self._on_device(_places(groups, size)))
 
-    def _part(self, common: Any, first: int, starts: npt.NDArray[np.int64]) -> BatchPart:
-        last = first + len(starts) - 1
-        lengths = common.seq_lens_cpu_upper_bound.numpy()[first:last].clip(min=1)
-        tokens, positions, places = _padded(starts, lengths)
-        pages = _bucket(-(-int(lengths.max()) // self._block_size), common.block_table_tensor.shape[1])
+    def _part(self, common: Any, group: _Group, size: int, is_compiled: bool) -> BatchPart:
+        table, requests = common.block_table_tensor, group.shape[0]
+        pages = min(power_of_two(-(-int(group.lengths.max()) // self._block_size)), table.shape[1])
+        # A compiled step gets the rows of all requests, which it has at any number of decodes.
+        is_whole = not is_compiled or (group.first == 0 and requests == len(table))
+        rows = np.minimum(group.first + np.arange(requests), len(table) - 1)
         return BatchPart(
-            tokens=self._on_device(tokens),
-            places=self._on_device(places),
-            positions=self._on_device(positions),
-            pages=common.block_table_tensor[first:last, :pages],
-            start=int(starts[0]),
-            end=int(starts[-1]),
+            tokens=None if group.is_in_order(size) else self._on_device(group.tokens()),
+            positions=self._on_device(group.positions()),
+            pages=table[group.first : group.first + requests, :pages] if is_whole else table[:, :pages],
+            rows=None if is_whole else self._on_device(rows),
             block_size=self._block_size,
         )
 
@@ -158,21 +175,87 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
         return torch.from_numpy(array).to(self.device)
 
 
-def _padded(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Each request's tokens, their positions, and back: where each token stands in the padded rows."""
-    counts = np.diff(starts)
-    columns = np.arange(counts.max())
-    used = columns < counts[:, None]
-    tokens = np.where(used, starts[:-1, None] + columns, starts[:-1, None])
-    positions = np.where(used, (lengths - counts)[:, None] + columns, 0).astype(np.int32)
-    return tokens, positions, np.flatnonzero(used)
+@dataclass(frozen=True)
+class _Group:
+    """Requests of one part on the host.
+
+    Attributes:
+        first: The place of the first of them in the batch.
+        starts: Where each one's tokens start in the batch, (requests) int64.
+        counts: How many each has, (requests) int64.
+        lengths: Tokens of each up to its last new one, (requests).
+        shape: Requests and tokens of each that the part has, no fewer than there are.
+    """
+
+    first: int
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[Any]
+    shape: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        """Tokens of the part."""
+        return self.shape[0] * self.shape[1]
+
+    def is_in_order(self, size: int) -> bool:
+        """Whether the part's tokens are the first of a batch of that size, one after another."""
+        return self.first == 0 and (self.shape[1] == 1 or self.shape == (1, size))
+
+    def tokens(self) -> npt.NDArray[np.int64]:
+        """Where each token stands in the batch."""
+        return self._filled(self.starts, int(self.starts[0])).astype(np.int64)
+
+    def positions(self) -> npt.NDArray[np.int32]:
+        """Each token's position in its request."""
+        return self._filled(self.lengths - self.counts, 0).astype(np.int32)
+
+    def used(self) -> npt.NDArray[np.int64]:
+        """Where the batch's tokens stand in the part, flat."""
+        return np.flatnonzero(self._is_used())
+
+    def _filled(self, begins: npt.NDArray[Any], filling: int) -> npt.NDArray[Any]:
+        """Numbers from each request's own on; what fills the part up has another."""
+        rows = np.zeros((self.shape[0], 1), np.int64)
+        rows[: len(begins), 0] = begins
+        return np.where(self._is_used(), rows + np.arange(self.shape[1]), filling)
+
+    def _is_used(self) -> npt.NDArray[np.bool_]:
+        counts = np.zeros((self.shape[0], 1), np.int64)
+        counts[: len(self.counts), 0] = self.counts
+        return np.arange(self.shape[1]) < counts
 
 
-def _bucket(pages: int, most: int) -> int:
-    """The next power of two: programs are made for few numbers of pages, not for each."""
-    return int(min(1 << max(pages - 1, 0).bit_length(), most))
+def _shapes(
+    longer: npt.NDArray[np.int64], decodes: int, size: int | None
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Requests and tokens of each, of both parts.
+
+    Args:
+        longer: The tokens of each request that adds several.
+        decodes: How many requests add one.
+        size: Tokens of the compiled step; None for one that is not.
+    """
+    longest = int(longer.max(initial=1))
+    if size is None:
+        return (decodes, 1), (len(longer), longest)
+    if len(longer) == 0:
+        return (size, 1), (0, 1)
+    if decodes == 0 and len(longer) == 1:
+        return (0, 1), (1, size)
+    return (min(power_of_two(decodes), size), 1), (power_of_two(len(longer)), power_of_two(longest))
+
+
+def _places(groups: Sequence[_Group], size: int) -> npt.NDArray[np.int64]:
+    """Where each token of the batch stands in the parts one after another; 0 for what only fills it up."""
+    begins = np.cumsum([0, *(group.size for group in groups)])
+    used = np.concatenate([begin + group.used() for begin, group in zip(begins, groups)])
+    return np.append(used, np.zeros(size - len(used), np.int64))
+
+
+def power_of_two(number: int) -> int:
+    """The least that is no less: programs are made for few numbers, not for each."""
+    return 1 << max(number - 1, 0).bit_length() if number else 0
 
 
 class PagedAttention(AttentionImpl[BatchParts]):
@@ -248,27 +331,34 @@ class PagedAttention(AttentionImpl[BatchParts]):
         Returns:
             `output`.
         """
-        for part in attn_metadata.parts if attn_metadata is not None else ():
-            output[part.start : part.end] = self._attend(query, kv_cache, part)
+        if attn_metadata is not None:
+            attended = [self._attend(query, kv_cache, part) for part in attn_metadata.parts]
+            rows = attended[0] if len(attended) == 1 else torch.cat(attended)
+            rows = rows if attn_metadata.places is None else rows[attn_metadata.places]
+            output[: rows.shape[0]] = rows.unflatten(1, (self.num_heads, self.head_size))
         return output
 
     def _attend(self, query: torch.Tensor, kv_cache: torch.Tensor, part: BatchPart) -> torch.Tensor:
-        """(tokens of the part, heads, size)."""
-        requests, longest = part.tokens.shape
+        """(tokens of the part, heads * size)."""
+        requests, longest = part.positions.shape
         group = self.num_heads // self.num_kv_heads
         heads = (self.num_kv_heads, group)
-        keys, values = (each.to(query.dtype) for each in self._gathered(kv_cache, part.pages))
+        pages = part.pages if part.rows is None else part.pages[part.rows]
+        keys, values = (each.to(query.dtype) for each in self._gathered(kv_cache, pages))
+        if part.tokens is None:
+            own = query[: requests * longest].unflatten(0, (requests, longest))
+        else:
+            own = query[part.tokens]
         # Heads that share their keys stand beside the tokens: no key is repeated.
-        queries = query[part.tokens].unflatten(2, heads).permute(0, 2, 3, 1, 4).flatten(2, 3)
+        queries = own.unflatten(2, heads).permute(0, 2, 3, 1, 4).flatten(2, 3)
         mask = part.mask(self.sliding_window)
         if longest > 1:
             mask = mask.repeat(1, 1, group, 1)
         attended = torch.nn.functional.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, scale=self.scale
         )
-        rows = attended.unflatten(2, (group, longest)).permute(0, 3, 1, 2, 4).reshape(requests * longest, -1)
-        chosen = rows if rows.shape[0] == part.end - part.start else rows[part.places]
-        return chosen.unflatten(1, (self.num_heads, self.head_size))
+        rows = attended.unflatten(2, (group, longest)).permute(0, 3, 1, 2, 4)
+        return rows.reshape(requests * longest, -1)
 
     def _gathered(self, kv_cache: torch.Tensor, pages: torch.Tensor) -> Iterator[torch.Tensor]:
         """Keys and values of each request, (requests, heads, keys, size)."""

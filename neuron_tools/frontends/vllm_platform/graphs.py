@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
-from vllm.forward_context import get_forward_context, is_forward_context_available
+from vllm.forward_context import BatchDescriptor, get_forward_context, is_forward_context_available
+from vllm.v1.cudagraph_dispatcher import CudagraphDispatcher
 
-_MOST_SHAPES = 256
-"""Numbers of requests times numbers of pages."""
+from neuron_tools.frontends.vllm_platform.attention import power_of_two
+
+
+def token_buckets(sizes: Sequence[int], most: int) -> list[int]:
+    """The numbers of tokens that steps are compiled for: vLLM's, and powers of two up to the most of a step.
+
+    Args:
+        sizes: vLLM's, of steps that add a token to each request.
+        most: Tokens of the largest step.
+    """
+    powers = {1 << exponent for exponent in range(most.bit_length())}
+    return sorted({size for size in sizes if size <= most} | powers | {most})
+
+
+class StepSizes(CudagraphDispatcher):
+    """Chooses how many tokens a step is compiled for."""
+
+    def dispatch(
+        self, num_tokens: int, uniform_decode: bool = False, *arguments: Any, **options: Any
+    ) -> tuple[CUDAGraphMode, BatchDescriptor]:
+        """Take a power of two where requests add several tokens: prompts have any length."""
+        most = self.compilation_config.max_cudagraph_capture_size or 0
+        if not uniform_decode and self.cudagraph_mode.mixed_mode() == CUDAGraphMode.FULL:
+            num_tokens = max(num_tokens, min(power_of_two(num_tokens), most))
+        found: tuple[CUDAGraphMode, BatchDescriptor]
+        found = super().dispatch(num_tokens, uniform_decode, *arguments, **options)
+        return found
 
 
 class CompiledSteps(CUDAGraphWrapper):
-    """A model whose steps are compiled where vLLM has graphs: each adds a token to each request.
+    """A model whose steps are compiled where vLLM has graphs.
 
-    A program is made for each number of requests, of which vLLM has few, and each number of pages, which is a
-    power of two. Other steps run operator by operator.
+    A program is made for each number of tokens, of requests and of pages, of which there are few. Other steps
+    run operator by operator.
     """
 
     def __init__(
@@ -35,5 +62,6 @@ class CompiledSteps(CUDAGraphWrapper):
         )
         if not is_graph:
             return self.runnable(*arguments, **options)
-        with torch._dynamo.config.patch(recompile_limit=_MOST_SHAPES):
+        # Past a limit PyTorch would run a new shape operator by operator.
+        with torch._dynamo.config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
             return self._compiled(*arguments, **options)

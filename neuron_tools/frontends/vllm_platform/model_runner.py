@@ -10,7 +10,7 @@ from vllm.distributed.parallel_state import get_pp_group
 from vllm.v1.worker import gpu_model_runner
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
-from neuron_tools.frontends.vllm_platform.graphs import CompiledSteps
+from neuron_tools.frontends.vllm_platform.graphs import CompiledSteps, StepSizes
 
 
 class NeuronModelRunner(GPUModelRunner):
@@ -19,6 +19,7 @@ class NeuronModelRunner(GPUModelRunner):
     def __init__(self, vllm_config: Any, device: torch.device) -> None:
         with patch.object(torch.cuda, "Stream", torch.neuron.Stream):
             super().__init__(vllm_config, device)
+        self.cudagraph_dispatcher = StepSizes(vllm_config)
 
     def load_model(self, *arguments: Any, **options: Any) -> None:
         """Load the model, and have its graphs compiled for this device."""

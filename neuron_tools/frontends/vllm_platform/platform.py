@@ -69,12 +69,22 @@ class NeuronPlatform(Platform):
             scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.{name}"
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
-        graphs = compilation.cudagraph_mode.has_full_cudagraphs() and vllm_config.lora_config is None
-        compilation.cudagraph_mode = CUDAGraphMode.FULL_DECODE_ONLY if graphs else CUDAGraphMode.NONE
+        # Drafts are of any number for each request: a step would seldom have the shape of one before.
+        if not compilation.cudagraph_mode.has_full_cudagraphs() or vllm_config.speculative_config:
+            compilation.cudagraph_mode = CUDAGraphMode.NONE
+        else:
+            from neuron_tools.frontends.vllm_platform.graphs import token_buckets
+
+            # Connectors save the keys and values of a prompt layer by layer.
+            prompts = vllm_config.kv_transfer_config is None
+            compilation.cudagraph_mode = CUDAGraphMode.FULL if prompts else CUDAGraphMode.FULL_DECODE_ONLY
+            sizes = token_buckets(compilation.cudagraph_capture_sizes, scheduler.max_num_batched_tokens)
+            compilation.cudagraph_capture_sizes = sizes
+            compilation.max_cudagraph_capture_size = sizes[-1]
 
     @classmethod
     def support_static_graph_mode(cls) -> bool:
-        """Steps that add a token to each request are graphs, unless the user wants none."""
+        """Steps are graphs, unless the user wants none."""
         return True
 
     @classmethod
