@@ -32,6 +32,7 @@ _TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
 _CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
 _TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return", "sdy.return"}
 _DONATED = "tf.aliasing_output"
+_COPY = "mhlo.copy"  # between XLA's own passes; it removes them where layouts are equal
 _ELEMENT_OF = "stablehlo.get_tuple_element"
 _OF_XLA = {
     "stablehlo.dot": "dot_general",
@@ -202,6 +203,10 @@ class _Reader:
         self._tuples[value] = tuple(map(self._next, elements))
         return self._tuples[value]
 
+    def _stand_for(self, operation: Any) -> Iterable[hlo.Operation]:
+        self._ids[operation.results[0]] = self._ids[operation.operands[0]]
+        return ()
+
     def _take_element(self, operation: Any, index: int) -> Iterable[hlo.Operation]:
         self._ids[operation.results[0]] = self._tuples[operation.operands[0]][index]
         return ()
@@ -226,6 +231,8 @@ class _Reader:
             return self._call(operation, callee, framework)
         if operation.name == _MANUAL_COMPUTATION:
             return self._inline(operation, operation.regions[0].blocks[0], framework)
+        if operation.name == _COPY:
+            return self._stand_for(operation)
         if operation.name == _ELEMENT_OF:
             return self._take_element(operation, attributes["index"])
         return (self._record(operation, attributes, framework),)

@@ -65,3 +65,10 @@ def test_nothing_is_left_out_or_guessed(captured: Captured) -> None:
 
 def test_the_values_are_those_of_one_device(captured: Captured) -> None:
     assert captured.printed.split() == ["2048.0", "2048.0"]
+
+
+def test_shard_map_itself_takes_no_time(captured: Captured) -> None:
+    query = "SELECT DISTINCT framework_name AS name FROM FrameworkInstruction"
+    ends = {str(row["name"]).rpartition("/")[2] for row in captured.profile.query(query).to_pylist()}
+    assert "square" in ends
+    assert "shard_map" not in ends
