@@ -15,6 +15,29 @@ def test_each_public_name_is_there_or_is_refused_with_its_reason(module):
     assert missing <= set(ABSENT)
 
 
+WITH_ARGUMENTS = ("device_index", "set_device_idx", "set_device_index", "set_stream")
+
+
+@pytest.mark.filterwarnings("ignore:Use `current_device_index`", "ignore:.*deprecated")
+@pytest.mark.parametrize("name", sorted(set(torch.accelerator.__all__) - {*WITH_ARGUMENTS}))
+def test_each_function_of_any_accelerator_answers_for_this_one(name):
+    assert torch.accelerator.current_accelerator() == torch.device("neuron")
+    getattr(torch.accelerator, name)()
+
+
+def test_devices_and_streams_are_chosen_through_any_accelerator():
+    stream = torch.Stream(device="neuron")
+    before = torch.accelerator.current_stream()
+    try:
+        torch.accelerator.set_stream(stream)
+        assert torch.accelerator.current_stream() == stream == torch.neuron.current_stream()
+    finally:
+        torch.accelerator.set_stream(before)
+    torch.accelerator.set_device_index(0)
+    with torch.accelerator.device_index(0):
+        assert torch.accelerator.current_device_index() == torch.neuron.current_device() == 0
+
+
 def test_no_name_is_both_there_and_called_absent():
     assert [name for name in ABSENT if hasattr(torch.neuron, name)] == []
 
