@@ -106,6 +106,11 @@ class Layout:
         return self.sharded * self.tensor
 
     @property
+    def tokens(self) -> int:
+        """Of a step of the job: one sequence for the ranks that share its products."""
+        return self.sharded * self.sequence
+
+    @property
     def block(self) -> list[tuple[int, int]]:
         """Rows and columns of a block's parameters on one rank of a product; norms are whole on each."""
         width, tensor = self.width, self.tensor
@@ -212,6 +217,7 @@ def capture(layout: Layout, profile: Path) -> None:
         TrainingError: It failed.
     """
     options = ["--world-size", str(layout.ranks), "--run-ranks", "0", "--values", "skip"]
+    options += ["--tokens-per-step", str(layout.tokens)]
     options += ["--host-clock", "fixed", "--target", "trn2.48xlarge", "-o", str(profile)]
     training = [sys.executable, "-m", "torchtitan.train", *ARGUMENTS, "--config", layout.config]
     training += ["--module", layout.module, "--parallelism.tensor_parallel_degree", str(layout.tensor)]

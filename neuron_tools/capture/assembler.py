@@ -215,6 +215,7 @@ class Assembler:
             "settings": list(self.options.settings),
             **({"ranks": self.options.ranks} if self.options.ranks else {}),
             **({"world_size": self.options.world_size} if self.options.world_size else {}),
+            **({"tokens_per_step": self.options.tokens_per_step} if self.options.tokens_per_step else {}),
             **({"detail": self.options.detail} if self.options.detail != "instructions" else {}),
             **({"values": self.options.values} if self.options.values != "computed" else {}),
         }

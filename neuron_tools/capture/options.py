@@ -40,6 +40,7 @@ class CaptureOptions:
         look_back_s: Keep only so many last seconds of the logs, for profiles on demand; 0 = keep everything.
         ranks: Ranks of the simulated job; those that run stand for all. 0 = those that run.
         world_size: Ranks of a job of which only some run, the others stood in for. 0 = all run.
+        tokens_per_step: Tokens that all ranks of the job take in a step, for tokens/s. 0 = not told.
         values: "computed", or "skip": shapes and time alone.
         detail: "instructions", or "operations": without the tables that have a row for each instruction and
             transfer.
@@ -59,6 +60,7 @@ class CaptureOptions:
     logs: Path | None = None
     ranks: int = 0
     world_size: int = 0
+    tokens_per_step: int = 0
     values: str = "computed"
     detail: str = "instructions"
     eager_fusion: EagerFusion = DEFAULT_EAGER_FUSION

@@ -72,6 +72,7 @@ class JobStep:
 
     Attributes:
         step_ns: From the end of one optimizer step to the end of the next; all that ran where there is none.
+        tokens_per_second: Of the whole job; None where the capture was not told how many a step has.
         mfu_percent: Mean of the ranks that ran.
         hbm_bytes: Device memory of a rank.
         limit: What takes most of the step on the rank that computes longest.
@@ -79,6 +80,7 @@ class JobStep:
 
     step_ns: int
     job_ranks: int
+    tokens_per_second: float | None
     mfu_percent: float
     peak_bytes: int
     hbm_bytes: int
@@ -99,10 +101,12 @@ def measure_job_step(profile: Profile) -> JobStep | None:
         return None
     physical = physical_cores(profile)
     core = get(str(profile.metadata.get("target", "trn2")), lnc=physical)
+    step_ns, tokens = window[1] - window[0], profile.metadata.get("tokens_per_step")
     found = tuple(_rank(profile, row, window, physical * core.peak_tensor_flops) for row in ranks)
     return JobStep(
-        step_ns=window[1] - window[0],
+        step_ns=step_ns,
         job_ranks=int(profile.metadata.get("world_size") or profile.metadata.get("ranks") or len(found)),
+        tokens_per_second=int(tokens) * 1e9 / step_ns if tokens and step_ns else None,
         mfu_percent=sum(each.mfu_percent for each in found) / len(found),
         peak_bytes=max(each.peak_bytes for each in found),
         hbm_bytes=core.hbm_bytes,

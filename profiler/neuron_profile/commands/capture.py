@@ -80,6 +80,9 @@ DEFAULT_TARGET = "trn2"
     metavar="RANKS",
     help="With --world-size: ranks that run, e.g. 0,128,256; auto: rank 0 and its pipeline's other stages.",
 )
+@click.option(
+    "--tokens-per-step", type=click.IntRange(1), help="Tokens of all ranks in a step, for tokens/s."
+)
 @choice_option(
     "--values",
     choices=["computed", "skip"],
@@ -135,6 +138,7 @@ def capture(
     ranks: int | None,
     world_size: int | None,
     run_ranks: str,
+    tokens_per_step: int | None,
     values: str,
     detail: str | None,
     host_samples: bool,
@@ -181,6 +185,7 @@ def capture(
         settings=settings,
         ranks=ranks or 0,
         world_size=world_size or 0,
+        tokens_per_step=tokens_per_step or 0,
         values=values,
         detail=detail or ("operations" if values == "skip" else "instructions"),
         eager_fusion=eager_fusion or eager_fusion_of(os.environ),
@@ -233,7 +238,7 @@ def _report(recording: Recording, options: CaptureOptions) -> int:
     click.echo(err=True)
     if recording.report is not None:
         _print_summary(options.directory)
-        if options.world_size:
+        if options.world_size or options.tokens_per_step:
             _print_step(options.directory)
     if ending.left_running:
         click.echo(

@@ -54,6 +54,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "psum_bytes_per_second": "PSUM bandwidth",
         "peak_flops": "Peak",
         "throttled_flops": "Throttled",
+        "mfu_percent": "MFU",
+        "tokens_per_second": "Tokens/s",
     },
     "CacheUse": {"used_blocks": "Used", "used_percent": "of all"},
     "EngineTime": {
@@ -86,6 +88,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
+    "RankStep": {"mfu_percent": "MFU"},
+    "LayoutResult": {"mfu_percent": "MFU", "tokens_per_second": "Tokens/s"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
     "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
     "MemoryHolder": {"byte_count": "Held"},
@@ -121,7 +125,7 @@ SHARES_OF: Mapping[str, str] = {
 }
 """Classes whose other times are told as parts of one of them."""
 
-FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "used_percent"})
+FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "mfu_percent", "used_percent"})
 """Fields that are parts of a whole, 0 to 1."""
 
 HIDDEN_WHERE_EMPTY = frozenset(

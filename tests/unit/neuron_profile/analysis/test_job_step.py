@@ -73,6 +73,19 @@ def test_what_hides_what_is_told(make_profile):
     assert step.limit == "computing"
 
 
+def test_tokens_a_second_are_those_of_the_whole_job(make_profile):
+    tables = {
+        "ProcessInfo": {"process_idx": [1]},
+        "HostSpan": STEPS,
+        "ExecutionInfo": executions((1000, 1900)),
+    }
+    path = make_profile(tables=tables, tokens_per_step=64)
+    with neuron_tools.open_profile(path) as profile:
+        step = measure_job_step(profile)
+    assert step is not None
+    assert (step.step_ns, step.tokens_per_second) == (1000, 64_000_000)
+
+
 def test_nothing_is_told_where_nothing_ran(make_profile):
     with neuron_tools.open_profile(make_profile(tables={"HostSpan": STEPS})) as profile:
         assert measure_job_step(profile) is None

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
 from neuron_profile.analysis.idle_reasons import EngineTime
+from neuron_profile.analysis.job_step import JobStep, RankStep
 from neuron_profile.analysis.memory import MemoryUse, OnChipUse
 from neuron_profile.analysis.serving import Request
 from neuron_profile.reports.analysis_columns import LEADS
@@ -39,6 +40,13 @@ def test_parts_of_an_engine_are_shares_of_its_time():
     assert lines[4].split() == [
         "Tensor", "1.00", "µs", "50.0", "%", "25.0", "%", "10.0", "%", "5.0", "%", "0.0", "%", "10.0", "%",
     ]  # fmt: skip
+
+
+def test_a_fraction_is_told_in_percent_and_tokens_by_the_second():
+    rank = RankStep(0, 6_000, 3_000, 1_000, 0, 500, 10, 0.344, 7)
+    lines = printed(JobStep(7_500, 1_024, 1_117_095.4, 0.344, 7, 24, "computing", (rank,)))
+    assert {"MFU: 34.4 %", "Tokens/s: 1,117,095"} <= set(lines)
+    assert lines[-1].split()[-4:] == ["34.4", "%", "7", "B"]
 
 
 def test_process_and_core_are_told_where_there_are_several():
