@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.frozen import frozen
 
 NO_SEQUENCE = -1
@@ -29,11 +30,16 @@ REMEMBERED_THREADS = 8
 
 @frozen
 class Origin:
-    """Where an execution came from: numbers of the log's stack and module definitions."""
+    """Where an execution came from: numbers of the log's stack and module definitions.
+
+    Attributes:
+        recomputed: A backward pass computes it again, which is forward work.
+    """
 
     stack: int
     module: int
     backward: bool
+    recomputed: bool = False
 
 
 @dataclass(slots=True)
@@ -87,14 +93,14 @@ class Attribution:
         if stack == 0:
             return Origin(*self._last, False)
         self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
-        return Origin(stack, module, False)
+        return Origin(stack, module, False, _is_recomputed(record))
 
     def passive_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
         """Origin of a record that tells nothing of others: a collective, logged when it ends, or memory."""
         stack, module = int(record["stack"]), int(record["module"])
         if backward := self._backward_origin(record, stack, module):
             return backward
-        return Origin(stack, module, False) if stack != 0 else Origin(*self._last, True)
+        return Origin(stack, module, False, _is_recomputed(record)) if stack else Origin(*self._last, True)
 
     def _backward_origin(
         self, record: npt.NDArray[np.void] | np.void, stack: int, module: int
@@ -129,3 +135,10 @@ class Attribution:
             thread = next(iter(self._forward))
         known = self._forward.get(thread)
         return None if known is None else known.find(sequence)
+
+
+def _is_recomputed(record: npt.NDArray[np.void] | np.void) -> bool:
+    """Of what a module or the program does: whether a backward pass goes on, and no optimizer steps in it."""
+    flags = int(record["flags"])
+    in_backward = int(record["forward_sequence"]) != NO_SEQUENCE or flags & IN_BACKWARD
+    return bool(in_backward and not flags & IN_OPTIMIZER)

@@ -305,7 +305,9 @@ class ProcessAssembler:
             definitions = self.log.definitions
             module = definitions.modules.get(origin.module)
             stack, path = definitions.stacks.get(origin.stack, ()), module.path if module else ""
-            found = execution_origin(stack, path, origin.backward, self._stacks.leaf)
+            found = execution_origin(
+                stack, path, self._stacks.leaf, backward=origin.backward, recomputed=origin.recomputed
+            )
             self._known_origins[origin] = found
         return found
 

@@ -283,6 +283,7 @@ class FrameworkOperation:
     module_class: str = ""  # e.g. "Linear"
     stack: tuple[Frame, ...] = ()
     backward: bool = False
+    recomputed: bool = False  # in a backward pass, of the forward pass
     sequence: int = -1  # autograd sequence number that ties backward to forward; -1 = unknown
 
 

@@ -12,7 +12,7 @@ from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
-from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, TEXT_COLUMNS, Origins
+from neuron_tools.capture.tables.origin import OPERATION_COLUMNS, PLACE_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template
 from neuron_tools.records.program import Engine
 
@@ -37,7 +37,7 @@ def hlo_table(
             **_sums(work, rows),
             "executable_idx": np.full(len(rows), template.executable.number, np.int32),
             "model_flops": np.array([operation.model_flops for operation in operations], np.int64),
-            **origins.number_columns(NUMBER_COLUMNS, owner),
+            **origins.number_columns(OPERATION_COLUMNS, owner),
         },
         times={"start_ts": template.hlo.start_ns[rows], "end_ts": template.hlo.end_ns[rows]},
         references={
@@ -51,7 +51,7 @@ def hlo_table(
             "shape": pools["shape"].codes(operation.shape for operation in operations),
             **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
         },
-        **origins.from_execution(kind, PLACE_COLUMNS, owner),
+        **origins.from_execution(kind, PLACE_COLUMNS, owner, OPERATION_COLUMNS),
     )
 
 
@@ -71,7 +71,7 @@ def framework_table(
             **_sums(owned, rows),
             **engines,
             "executable_idx": np.full(len(rows), template.executable.number, np.int32),
-            **origins.number_columns(NUMBER_COLUMNS, rows),
+            **origins.number_columns(OPERATION_COLUMNS, rows),
         },
         times={"start_ts": template.framework.start_ns[rows], "end_ts": template.framework.end_ns[rows]},
         references={
@@ -80,7 +80,7 @@ def framework_table(
             "raw_hlo_id": _first_hlo(template, layout)[rows],
         },
         texts=origins.text_codes(TEXT_COLUMNS | {"framework_name"}, rows, pools),
-        **origins.from_execution(kind, TEXT_COLUMNS, rows),
+        **origins.from_execution(kind, TEXT_COLUMNS, rows, OPERATION_COLUMNS),
     )
 
 

@@ -18,6 +18,7 @@ from neuron_tools.records.program import Frame, FrameworkOperation
 TEXT_COLUMNS = frozenset({"layer", "stack_frame_ids", "source_file"})
 PLACE_COLUMNS = frozenset({"layer", "source_file"})
 NUMBER_COLUMNS = frozenset({"source_line", "is_backward"})
+OPERATION_COLUMNS = NUMBER_COLUMNS | {"is_recomputed"}
 LINE_COLUMNS = frozenset({"stack_frame_ids", "source_file"})
 LINE_NUMBER_COLUMNS = frozenset({"source_line"})
 NO_LAYER = ""
@@ -43,7 +44,13 @@ class Origins:
         """The named number columns likewise."""
         return {name: self.numbers[name][rows] for name in sorted(names)}
 
-    def from_execution(self, kind: str, names: frozenset[str], rows: npt.NDArray[np.int64]) -> dict[str, Any]:
+    def from_execution(
+        self,
+        kind: str,
+        names: frozenset[str],
+        rows: npt.NDArray[np.int64],
+        numbers: frozenset[str] = NUMBER_COLUMNS,
+    ) -> dict[str, Any]:
         """What the rows of a TableTemplate take from their execution.
 
         An eager operation takes everything, each of several fused ones from its own call. An operation of a
@@ -51,9 +58,9 @@ class Origins:
         called the graph stands for it.
         """
         if kind == "fused":
-            return {"origin": names, "origin_numbers": NUMBER_COLUMNS, "members": rows}
+            return {"origin": names, "origin_numbers": numbers, "members": rows}
         if kind == "eager":
-            return {"origin": names, "origin_numbers": NUMBER_COLUMNS}
+            return {"origin": names, "origin_numbers": numbers}
         without_line = np.array([not leaf for leaf in self.texts["stack_frame_ids"]], bool)
         return {
             "origin": names & LINE_COLUMNS,
@@ -76,12 +83,18 @@ def origins(framework: Sequence[FrameworkOperation], stacks: StackRegistry) -> O
         numbers={
             "source_line": np.array([op.stack[0].line if op.stack else 0 for op in operations], np.int32),
             "is_backward": np.array([op.backward for op in operations], bool),
+            "is_recomputed": np.array([op.recomputed for op in operations], bool),
         },
     )
 
 
 def execution_origin(
-    stack: Sequence[Frame], module_path: str, backward: bool, leaf: Callable[[Sequence[Frame]], str]
+    stack: Sequence[Frame],
+    module_path: str,
+    leaf: Callable[[Sequence[Frame]], str],
+    *,
+    backward: bool,
+    recomputed: bool,
 ) -> ExecutionOrigin:
     """What an execution puts into the origin columns."""
     return ExecutionOrigin(
@@ -90,7 +103,11 @@ def execution_origin(
             "stack_frame_ids": leaf(stack),
             "source_file": stack[0].file if stack else None,
         },
-        numbers={"source_line": stack[0].line if stack else 0, "is_backward": backward},
+        numbers={
+            "source_line": stack[0].line if stack else 0,
+            "is_backward": backward,
+            "is_recomputed": recomputed,
+        },
     )
 
 

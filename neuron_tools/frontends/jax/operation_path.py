@@ -14,6 +14,7 @@ _MECHANICS = frozenset({
     "rematted_computation", "shard_map", "pjit", "jit", "xla_call", "fun", "_fun", "body_fun",
     "cond_fun",
 })  # fmt: skip
+_RECOMPUTED = "rematted_computation"
 _BRANCH = re.compile(r"branch_\d+_fun$")
 _CLASS_SCOPE = re.compile(r"eqx\.nn\.\w+$")  # equinox names the class too, below the attribute's name
 _WRAPPED = re.compile(r"([\w.<>-]*)\((.*)\)$", re.DOTALL)
@@ -27,11 +28,13 @@ class OperationPath:
         module_path: Functions, scopes and modules from the program down, dotted: "train_step.mlp".
         primitive: The operation itself: "dot_general"; "" where the name ends with a function.
         is_backward: It was made by transposition, that is for a gradient's backward pass.
+        is_recomputed: It computes again what `jax.checkpoint` did not keep.
     """
 
     module_path: str
     primitive: str
     is_backward: bool
+    is_recomputed: bool = False
 
 
 @lru_cache(maxsize=16384)
@@ -48,7 +51,7 @@ def parse(path: str) -> OperationPath:
         for part in _components(name):
             if part not in _MECHANICS and not _BRANCH.match(part) and not _CLASS_SCOPE.match(part):
                 names.append(part)
-    return OperationPath(".".join(names), primitive, is_backward)
+    return OperationPath(".".join(names), primitive, is_backward, _RECOMPUTED in path)
 
 
 def _unwrapped(component: str) -> tuple[list[str], str]:

@@ -48,4 +48,5 @@ def framework_operation(place: location.SourceLocation) -> FrameworkOperation:
         module_path=path.module_path,
         stack=place.frames,
         backward=path.is_backward,
+        recomputed=path.is_recomputed,
     )

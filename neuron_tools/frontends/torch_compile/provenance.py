@@ -66,6 +66,7 @@ def framework_operation(node: fx.Node, root: ModuleRoot, backward: bool) -> Fram
         module_class=class_name,
         stack=frames(origin.meta.get("stack_trace") or ""),
         backward=backward or bool(origin.meta.get("autograd_backward")),
+        recomputed=backward and origin.meta.get("partitioner_tag") == "is_forward",
         sequence=int(origin.meta.get("seq_nr", -1)),
     )
 

@@ -38,6 +38,7 @@ class Origin:
         module_class: Its class.
         backward: Whether autograd asked for it; the module is then that of the forward operation, and so is
             the stack, but for what the user's `backward` of a `torch.autograd.Function` does itself.
+        recomputed: A module that a backward pass calls again asked for it.
         sequence: Autograd's number of the forward operation; -1 without one.
     """
 
@@ -45,6 +46,7 @@ class Origin:
     module_path: str = ""
     module_class: str = ""
     backward: bool = False
+    recomputed: bool = False
     sequence: int = -1
 
 
@@ -58,7 +60,10 @@ def current_origin() -> Origin:
     """The origin of the operation that is being dispatched."""
     node = torch._C._current_autograd_node()
     if node is not None:
-        return _of_gradient(node, sys._getframe(1))
+        origin, (path, class_name) = _of_gradient(node, sys._getframe(1)), current_module()
+        if not path:
+            return origin
+        return replace(origin, module_path=path, module_class=class_name, recomputed=True)
     stack = user_stack(sys._getframe(1))
     if not stack:  # autograd adds up gradients between its nodes
         return getattr(_recent, "origin", _UNKNOWN)

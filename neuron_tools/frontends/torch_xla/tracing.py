@@ -86,6 +86,7 @@ def _described(node: fx.Node) -> FrameworkOperation:
         module_class=origin.module_class,
         stack=origin.stack,
         backward=origin.backward,
+        recomputed=origin.recomputed,
         sequence=origin.sequence,
     )
 

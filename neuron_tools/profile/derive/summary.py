@@ -121,10 +121,15 @@ def _counts(given: SummaryInput) -> Metrics:
 
 
 def _flops(given: SummaryInput) -> Metrics:
-    """Tensor engine work: raw_flops of an instruction includes transposes, flops_transpose is that part."""
+    """Tensor engine work: raw_flops of an instruction includes transposes, flops_transpose is that part.
+
+    What a backward pass computes again is not the model's: MFU leaves it out, HFU does not (Chowdhery et al.,
+    PaLM, 2022, appendix B).
+    """
     return _integers(
         given.recorded.row("""
-            SELECT (SELECT sum(model_flops) FROM HloInstruction) AS model_flops,
+            SELECT (SELECT sum(model_flops) FILTER (NOT coalesce(is_recomputed, false)) FROM HloInstruction)
+                       AS model_flops,
                    sum(raw_flops) AS hardware_flops, sum(flops_transpose) AS transpose_flops,
                    sum(adjusted_flops) AS adjusted_hardware_flops,
                    sum(adjusted_flops_transpose) AS adjusted_transpose_flops

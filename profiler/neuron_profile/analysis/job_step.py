@@ -35,7 +35,11 @@ FROM CcOp WHERE process_idx = ?
 """
 _FLOPS = """
 SELECT CAST(coalesce(sum(model_flops), 0) AS DOUBLE) AS flops FROM HloInstruction
-WHERE process_idx = ? AND start_ts >= ? AND end_ts <= ?
+WHERE process_idx = ? AND start_ts >= ? AND end_ts <= ? AND NOT coalesce(is_recomputed, false)
+"""
+_RECOMPUTED = """
+SELECT start_ts AS start_ns, end_ts AS end_ns FROM FrameworkInstruction
+WHERE process_idx = ? AND is_recomputed
 """
 _PEAK = "SELECT coalesce(max(total_bytes), 0) AS peak FROM SystemProfileHbmUsage WHERE process_idx = ?"
 
@@ -46,17 +50,20 @@ class RankStep:
 
     Attributes:
         compute_ns: Time in executions.
+        recompute_ns: The part of it that computes the forward pass again, for the backward pass.
         communication_ns: Time in which collectives or messages moved.
         exposed_ns: The part of the collectives in which nothing was computed.
         bubble_ns: Waiting for messages, and their moving, while neither computing nor a collective went on.
         other_ns: The rest of the step.
         moved_bytes: Of the larger of input and output of its collectives and messages.
-        mfu_percent: Of the Tensor engine's bf16 peak, 0 to 1, by the mathematics of the model.
+        mfu_percent: Of the Tensor engine's bf16 peak, 0 to 1, by the mathematics of the model, of which what
+            is computed again is no part.
         peak_bytes: Device memory at its fullest, over the whole program.
     """
 
     rank: int
     compute_ns: int
+    recompute_ns: int
     communication_ns: int
     exposed_ns: int
     bubble_ns: int
@@ -132,6 +139,7 @@ def _rank(profile: Profile, row: dict[str, Any], window: tuple[int, int], peak_f
     return RankStep(
         rank=row["rank"],
         compute_ns=length_ns(compute),
+        recompute_ns=length_ns(_union(profile, _RECOMPUTED, process, window)),
         communication_ns=length_ns(moving),
         exposed_ns=exposed,
         bubble_ns=bubble,

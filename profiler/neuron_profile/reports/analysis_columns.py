@@ -88,7 +88,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
-    "RankStep": {"mfu_percent": "MFU"},
+    "RankStep": {"mfu_percent": "MFU", "recompute_ns": "again"},
     "LayoutResult": {"mfu_percent": "MFU", "tokens_per_second": "Tokens/s"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
     "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
@@ -153,6 +153,7 @@ HIDDEN_WHERE_EMPTY = frozenset(
         "replayed",
         "backend",
         "kwargs",
+        "recompute_ns",
         "step",
     }
 )

@@ -1,6 +1,7 @@
 import numpy as np
 
 from neuron_tools.capture.attribution import IN_BACKWARD, REMEMBERED_THREADS, Attribution, Origin
+from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
@@ -94,10 +95,9 @@ def test_a_module_called_again_in_backward_is_forward_at_its_own_line():
     attribution.origin(record(stack=3, module=2, sequence=0))
     attribution.origin(record(stack=4, module=5, sequence=1))
     again = record(stack=3, module=2, sequence=0, forward=1, thread=9)
-    assert attribution.origin(again) == Origin(3, 2, False)
-    assert attribution.origin(record(stack=4, module=5, sequence=1, forward=1, thread=9)) == Origin(
-        4, 5, False
-    )
+    assert attribution.origin(again) == Origin(3, 2, False, recomputed=True)
+    again = record(stack=4, module=5, sequence=1, forward=1, thread=9)
+    assert attribution.origin(again) == Origin(4, 5, False, recomputed=True)
     assert attribution.origin(record(forward=0, thread=9, forward_thread=9)) == Origin(3, 2, True)
 
 
@@ -125,4 +125,11 @@ def test_memory_of_a_module_called_again_in_backward_is_forward():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
     again = record(stack=4, module=5, forward=0, flags=IN_BACKWARD)
-    assert attribution.passive_origin(again) == Origin(4, 5, False)
+    assert attribution.passive_origin(again) == Origin(4, 5, False, recomputed=True)
+
+
+def test_an_optimizer_that_steps_in_a_backward_pass_computes_nothing_again():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    step = record(stack=4, module=5, forward=0, flags=IN_BACKWARD | IN_OPTIMIZER)
+    assert attribution.origin(step) == Origin(4, 5, False)

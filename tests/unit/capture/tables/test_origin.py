@@ -54,15 +54,17 @@ def test_a_graphs_operation_takes_only_a_line_it_has_not():
 
 def test_an_executions_origin_is_its_innermost_frame():
     stack = (Frame("a.py", 3), Frame("b.py", 9))
-    origin = execution_origin(stack, "net.0", True, leaf=lambda frames: str(len(frames)))
+    origin = execution_origin(
+        stack, "net.0", lambda frames: str(len(frames)), backward=True, recomputed=False
+    )
     assert origin.texts == {"layer": "/net/0", "stack_frame_ids": "2", "source_file": "a.py"}
-    assert origin.numbers == {"source_line": 3, "is_backward": True}
+    assert origin.numbers == {"source_line": 3, "is_backward": True, "is_recomputed": False}
 
 
 def test_an_execution_without_a_stack():
-    origin = execution_origin((), "", False, StackRegistry().leaf)
+    origin = execution_origin((), "", StackRegistry().leaf, backward=False, recomputed=True)
     assert origin.texts == {"layer": "", "stack_frame_ids": "", "source_file": None}
-    assert origin.numbers == {"source_line": 0, "is_backward": False}
+    assert origin.numbers == {"source_line": 0, "is_backward": False, "is_recomputed": True}
 
 
 def test_layers_are_paths():

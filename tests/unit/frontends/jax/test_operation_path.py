@@ -12,7 +12,7 @@ from neuron_tools.frontends.jax.operation_path import OperationPath, parse
         ("jit(step)/jvp(jit(inner))/sin", OperationPath("step.inner", "sin", False)),
         ("jit(f)/while/body/closed_call/cell/tanh", OperationPath("f.cell", "tanh", False)),
         ("jit(f)/vmap(jvp(block/attention))/exp", OperationPath("f.block.attention", "exp", False)),
-        ("jit(f)/checkpoint/rematted_computation/mul", OperationPath("f", "mul", False)),
+        ("jit(f)/checkpoint/rematted_computation/mul", OperationPath("f", "mul", False, True)),
         ("jit(f)/cond/branch_1_fun/add", OperationPath("f", "add", False)),
         ("jit(f)/transpose(jvp())/mul", OperationPath("f", "mul", True)),
         ("jit(<lambda>)/add", OperationPath("<lambda>", "add", False)),

@@ -31,6 +31,18 @@ def collectives(*rows):
     }
 
 
+def operations(*spans):
+    """Operations that a backward pass computes again."""
+    starts, ends = ([span[end] for span in spans] for end in (0, 1))
+    required: dict[str, list[object]] = {
+        name: [[]] * len(spans) if name.endswith("_per_interval") else [0] * len(spans)
+        for name in TABLES["FrameworkInstruction"].required
+    }
+    required["time_intervals"] = ["[]"] * len(spans)
+    owner = {"process_idx": [1] * len(spans), "is_recomputed": [True] * len(spans)}
+    return {**required, "start_ts": starts, "end_ts": ends, **owner}
+
+
 def usage(total_bytes):
     names = TABLES["SystemProfileHbmUsage"].required
     zeros = {name: [0] for name in names}
@@ -62,6 +74,8 @@ def test_what_hides_what_is_told(make_profile):
         # An all-reduce that computing hides for 100 ns, and a message waited for from 500 to 700.
         "CcOp": collectives(*both_steps(("AllReduce", 300, 300, 500), ("Receive", 450, 650, 700))),
         "SystemProfileHbmUsage": usage(77),
+        # Computed again from 100 to 350, of two operations that overlap.
+        "FrameworkInstruction": operations(*both_steps((100, 300), (250, 350))),
     }
     with neuron_tools.open_profile(make_profile(tables=tables)) as profile:
         step = measure_job_step(profile)
@@ -69,6 +83,7 @@ def test_what_hides_what_is_told(make_profile):
     (rank,) = step.ranks
     assert (step.step_ns, rank.rank, rank.peak_bytes, step.fits) == (1000, 5, 77, True)
     assert (rank.compute_ns, rank.communication_ns, rank.exposed_ns) == (500, 250, 100)
+    assert rank.recompute_ns == 250
     assert (rank.bubble_ns, rank.other_ns, rank.moved_bytes) == (200, 200, 128)
     assert step.limit == "computing"
 

@@ -8,7 +8,7 @@ from neuron_tools.errors import UsageError
 
 
 def step(step_ns, peak_bytes, hbm_bytes=100):
-    rank = RankStep(0, 1, 1, 1, 0, 0, 1, 0.5, peak_bytes)
+    rank = RankStep(0, 1, 0, 1, 1, 0, 0, 1, 0.5, peak_bytes)
     return JobStep(step_ns, 8, None, 0.5, peak_bytes, hbm_bytes, "computing", (rank,))
 
 

@@ -43,7 +43,7 @@ def test_parts_of_an_engine_are_shares_of_its_time():
 
 
 def test_a_fraction_is_told_in_percent_and_tokens_by_the_second():
-    rank = RankStep(0, 6_000, 3_000, 1_000, 0, 500, 10, 0.344, 7)
+    rank = RankStep(0, 6_000, 0, 3_000, 1_000, 0, 500, 10, 0.344, 7)
     lines = printed(JobStep(7_500, 1_024, 1_117_095.4, 0.344, 7, 24, "computing", (rank,)))
     assert {"MFU: 34.4 %", "Tokens/s: 1,117,095"} <= set(lines)
     assert lines[-1].split()[-4:] == ["34.4", "%", "7", "B"]
