@@ -28,21 +28,22 @@ class _Hooks:
         self._originals: list[tuple[Any, str, Any]] | None = []
 
     def put_in(self) -> None:
-        """Replace what begins, continues and ends requests."""
+        """Replace what begins, continues and ends requests, where transformers has it: 5.0 and later."""
         from transformers.generation.continuous_batching.requests import RequestState
         from transformers.generation.continuous_batching.scheduler import Scheduler
 
-        if self._originals is None:
-            return  # the capture ended before the import
-        told = {
-            (Scheduler, "add_waiting_request"): lambda _, state: self._ranges.arrive(state.request_id),
-            (Scheduler, "_schedule_request"): lambda _, state, *rest: self._ranges.take([state.request_id]),
-            (Scheduler, "finish_request"): lambda _, request_id: self._ranges.finish(request_id),
+        told: dict[str, Callable[..., None]] = {
+            "add_waiting_request": lambda _, state: self._ranges.arrive(state.request_id),
+            "_schedule_request": lambda _, state, *rest, **others: self._ranges.take([state.request_id]),
+            "finish_request": lambda _, request_id, *rest, **others: self._ranges.finish(request_id),
         }
-        for (owner, name), tell in told.items():
-            self._replace(owner, name, _then(getattr(owner, name), tell))
-        name = "update_and_check_completion"
-        self._replace(RequestState, name, self._giving(getattr(RequestState, name)))
+        update = "update_and_check_completion"
+        is_known = hasattr(RequestState, update) and all(hasattr(Scheduler, name) for name in told)
+        if self._originals is None or not is_known:
+            return  # the capture ended before the import, or it is an earlier version
+        for name, tell in told.items():
+            self._replace(Scheduler, name, _then(getattr(Scheduler, name), tell))
+        self._replace(RequestState, update, self._giving(getattr(RequestState, update)))
 
     def take_out(self) -> None:
         """Put back what was there."""
