@@ -59,3 +59,19 @@ def test_tokens_that_must_not_come_are_left_out():
     passed, results, _ = logit_validation(PROMPTS, generates(barred), barred)
     assert passed
     assert results[0][0]["error_map"]["all"] == 0.0
+
+
+@pytest.mark.parametrize("logit", [-torch.inf, torch.nan])
+def test_a_logit_that_is_no_number_is_wrong_where_one_is_expected(logit):
+    given = EXPECTED.clone()
+    given[2, 1, int(EXPECTED[2, 1].argmin())] = logit
+    tokens = EXPECTED.argmax(2).T
+    passed, results, _ = logit_validation(PROMPTS, lambda ids: (given, tokens), EXPECTED)
+    assert not passed
+    assert [token["passed"] for token in results[1]] == [True, True, False, True]
+
+
+def test_a_model_that_gives_no_more_tokens_is_refused():
+    short = EXPECTED[:2]
+    with pytest.raises(ValueError, match="no token after 2 of 4"):
+        logit_validation(PROMPTS, generates(short), EXPECTED)

@@ -38,6 +38,9 @@ def logit_validation(
 
     Returns:
         Whether all tokens pass; for each prompt and token what was found, with `passed`; and a sentence.
+
+    Raises:
+        ValueError: `generate_fn` gives no token.
     """
     allowed = divergence_difference_tol
     allowed = DEFAULT_DIVERGENCE_DIFFERENCE_TOLERANCE if allowed is None else allowed
@@ -49,6 +52,8 @@ def logit_validation(
     while done < len(expected_logits):
         logits, tokens = _generated(generate_fn(input_ids))
         count = _common_count(expected[:, done:], tokens)
+        if not count:
+            raise ValueError(f"generate_fn gives no token after {done} of {len(expected_logits)}.")
         for prompt, found in enumerate(results):
             for token in range(count):
                 wanted, given = expected_logits[done + token, prompt], logits[token, prompt]
@@ -82,7 +87,7 @@ def _compared(
     """One token of one prompt; a shift of all logits changes no probability and is no error."""
     likeliest = int(wanted.argmax())
     apart = float(given.max() - given[likeliest]) if token != likeliest else 0.0
-    finite = wanted.isfinite() & given.isfinite()  # tokens that must not come have no logit
+    finite = wanted.isfinite()  # tokens that must not come have no logit
     wanted, given = wanted[finite], given[finite]
     shift = float((given - wanted).mean())
     errors = {which: _error(given - shift, wanted, which) for which in tolerances}
