@@ -305,22 +305,21 @@ def _tensor_type(text: str) -> hlo.TensorType:
 
 
 def _attributes(operation: Any) -> Iterator[tuple[str, Any]]:
+    if _is_complex_constant(operation):
+        yield "value", None
+        return
     table = operation.attributes
     for entry in table:
         # Newer bindings iterate over names, older ones over named attributes.
-        named = isinstance(entry, str)
-        name, attribute = (entry, _entry(table, entry)) if named else (entry.name, entry.attr)
-        yield name, None if attribute is None else _plain(name, attribute)
+        name, attribute = (entry, table[entry]) if isinstance(entry, str) else (entry.name, entry.attr)
+        yield name, _plain(name, attribute)
         if name == "replica_groups":
             yield f"{name}_shape", _tensor_type(str(attribute.type)).shape
 
 
-def _entry(table: Any, name: str) -> Any:
-    """An attribute by name; None for a complex constant, which newer bindings cannot hold."""
-    try:
-        return table[name]
-    except TypeError:
-        return None
+def _is_complex_constant(operation: Any) -> bool:
+    """Whether the bindings cannot hold its value: some raise, older ones end the process."""
+    return operation.name == "stablehlo.constant" and "complex<" in str(operation.results[0].type)
 
 
 def _plain(name: str, attribute: Any) -> Any:

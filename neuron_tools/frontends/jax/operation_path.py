@@ -11,8 +11,8 @@ from neuron_tools.frozen import frozen
 _MECHANICS = frozenset({
     "", "while", "body", "cond", "scan", "closed_call", "core_call", "core_closed_call", "custom_jvp_call",
     "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "checkpoint", "remat", "remat2",
-    "rematted_computation", "shard_map", "pjit", "jit", "xla_call", "fun", "_fun", "body_fun",
-    "cond_fun",
+    "rematted_computation", "shard_map", "shmap_body", "pjit", "jit", "xla_call", "fun", "_fun",
+    "body_fun", "cond_fun",
 })  # fmt: skip
 _RECOMPUTED = "rematted_computation"
 _BRANCH = re.compile(r"branch_\d+_fun$")

@@ -77,18 +77,16 @@ def test_those_that_shard_map_writes(tmp_path: Path) -> None:
         ("AllReduce", "/step/mlp", captured.line("lax.psum(")),
         ("ReduceScatter", "/step", captured.line("lax.psum_scatter")),
     ]
-    names = [str(row["name"]).removeprefix("jit(step)/shard_map/") for row in rows]
-    assert [name.removesuffix("_invariant") for name in names] == [
-        "mlp/all_gather",
-        "mlp/psum",
-        "reduce_scatter",
-    ]
+    names = [str(row["name"]).removesuffix("_invariant") for row in rows]
+    ends = ("mlp/all_gather", "mlp/psum", "reduce_scatter")
+    assert [name.endswith(f"/{end}") for name, end in zip(names, ends, strict=True)] == [True] * 3
 
 
 def test_those_of_pmap(tmp_path: Path) -> None:
     captured, rows = _collectives(tmp_path, PMAP)
-    told = [(row["operation"], row["layer"], row["line"]) for row in rows]
-    assert told == [("AllReduce", "/mean", captured.line("lax.pmean"))]
+    told = [(row["operation"], row["line"]) for row in rows]
+    assert told == [("AllReduce", captured.line("lax.pmean"))]
+    assert str(rows[0]["layer"]).endswith("/mean")
 
 
 def test_those_that_shardings_ask_for(tmp_path: Path) -> None:

@@ -68,6 +68,12 @@ def test_elements_of_a_tuple_are_results_of_what_makes_it():
     assert read.results == call.results[1:]
 
 
+def test_a_complex_constant_is_read_without_its_value():
+    constant = "%r = stablehlo.constant dense<(0.0, 1.0)> : tensor<2xcomplex<f32>>"
+    (operation,) = module(function("", "tensor<2xcomplex<f32>>", constant)).operations
+    assert operation.attributes == {"value": None}
+
+
 def test_convolution_layout_names_the_dimensions():
     text = function(
         "%a: tensor<1x3x8x8xf32>, %b: tensor<6x3x3x3xf32>",

@@ -15,6 +15,7 @@ from neuron_tools.frontends.jax.operation_path import OperationPath, parse
         ("jit(f)/checkpoint/rematted_computation/mul", OperationPath("f", "mul", False, True)),
         ("jit(f)/cond/branch_1_fun/add", OperationPath("f", "add", False)),
         ("jit(f)/transpose(jvp())/mul", OperationPath("f", "mul", True)),
+        ("jit(f)/jit(shmap_body)/mlp/psum", OperationPath("f.mlp", "psum", False)),
         ("jit(<lambda>)/add", OperationPath("<lambda>", "add", False)),
         ("jit(f)", OperationPath("f", "", False)),
         ("", OperationPath("", "", False)),
