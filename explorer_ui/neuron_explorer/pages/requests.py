@@ -121,11 +121,12 @@ def _numbers(serving: Serving, loop: ServingLoop) -> Any:
 
 def _most_held(loop: ServingLoop) -> list[tuple[str, str, str]]:
     """The most blocks of the KV cache that one process held at once."""
-    fullest = max(loop.held_blocks, key=lambda held: held.most / max(held.blocks, 1), default=None)
-    if fullest is None:
+    shares = {held.most / max(held.blocks, 1): held for held in loop.held_blocks}
+    if not shares:
         return []
-    told = f"of {count(fullest.blocks, 'block')} at most, {percent(fullest.most / max(fullest.blocks, 1))}"
-    return [("KV cache", f"{fullest.most:,}", told)]
+    share = max(shares)
+    told = f"{shares[share].most:,} of {count(shares[share].blocks, 'block')}"
+    return [("KV cache, at most", percent(share), told)]
 
 
 def _cache(view: View, loop: ServingLoop) -> list[Any]:
