@@ -1,4 +1,4 @@
-"""Parameters are updated together: by the optimizer's own switch, or by one call in the place of a loop."""
+"""Parameters are updated together: by the optimizer's own switches, or by one call in the place of a loop."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ TITLE = "Update all parameters together"
 
 @of_statement
 def edit(source: Source, line: cst.SimpleStatementLine, finding: Finding) -> Edit | None:
-    """Gives the optimizer `foreach=True`, or makes one call of a loop of `p -= rate * p.grad`."""
-    return _switched(source, line.body[0]) or _without_loop(source, line)
+    """Gives the optimizer `foreach=True`, or makes one call of a loop of `p -= rate * p.grad`.
+
+    What is updated together already, in several passes, gets `fused=True`.
+    """
+    switch, other = ("fused", "foreach") if "operators" in finding.evidence else ("foreach", "fused")
+    return _switched(source, line.body[0], switch, other) or _without_loop(source, line)
 
 
-def _switched(source: Source, small: cst.BaseSmallStatement) -> Edit | None:
-    """The only optimizer of the step's name, with the switch."""
+def _switched(source: Source, small: cst.BaseSmallStatement, switch: str, other: str) -> Edit | None:
+    """The only optimizer of the step's name, with the switch in the place of the other."""
     call = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
     function = call.func if isinstance(call, cst.Call) else None
     if not isinstance(function, cst.Attribute) or function.attr.value != "step":
@@ -39,8 +43,8 @@ def _switched(source: Source, small: cst.BaseSmallStatement) -> Edit | None:
     ]
     if len(made) != 1 or "optim" not in dotted(made[0].func):
         return None
-    kept = [arg for arg in made[0].args if arg is not keyword(made[0], ("fused",))]
-    together = with_argument(made[0].with_changes(args=kept), "foreach", cst.Name("True"))
+    kept = [arg for arg in made[0].args if arg is not keyword(made[0], (other,))]
+    together = with_argument(made[0].with_changes(args=kept), switch, cst.Name("True"))
     return Edit(TITLE, source.edited({made[0]: replaced_by(together)}))
 
 

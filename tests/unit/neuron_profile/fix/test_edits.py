@@ -27,9 +27,10 @@ from neuron_profile.fix.edits import (
 from neuron_profile.fix.proposal import Request, Site
 
 
-def edited(editor, text, line, *sites, function=""):
+def edited(editor, text, line, *sites, function="", evidence=None):
     """The lines that an editor adds or changes; None where it derives nothing."""
-    finding = Finding("rule", "title", "change", Place("train.py", line, function))
+    place = Place("train.py", line, function)
+    finding = Finding("rule", "title", "change", place, evidence=evidence or {})
     found = editor.edit(Request(finding, text, tuple(Site("train.py", *site) for site in sites)))
     if found is None:
         return None
@@ -224,6 +225,15 @@ def test_an_optimizer_updates_all_together():
     made = "o = torch.optim.SGD(m.parameters(), lr=1, foreach=False)"
     text = f"import torch\n{made}\nfor x in data:\n    o.step()\n"
     assert edited(foreach, text, 4) == ["o = torch.optim.SGD(m.parameters(), lr=1, foreach=True)"]
+
+
+@pytest.mark.parametrize("switch", ["", ", foreach=True"])
+def test_an_optimizer_that_passes_over_all_again_and_again_is_fused(switch):
+    text = (
+        f"import torch\no = torch.optim.AdamW(m.parameters(), lr=1{switch})\nfor x in data:\n    o.step()\n"
+    )
+    fused = ["o = torch.optim.AdamW(m.parameters(), lr=1, fused=True)"]
+    assert edited(foreach, text, 4, evidence={"times": 3, "operators": 8}) == fused
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,52 @@
-"""An optimizer updates its parameters one by one, each with launches of its own."""
+"""An optimizer updates its parameters one by one, or all together but in one pass after another."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, runs
-from neuron_profile.analysis.advice.piecewise import Patterns, pieces_of, without
+from neuron_profile.analysis.advice.fused_times import added_up_ns
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, runs, spans_of
+from neuron_profile.analysis.advice.piecewise import Patterns, joined_findings, pieces_of, without
+from neuron_tools.arrays import Ints
 
 MINIMUM_PARAMETERS = 4
 _STEPS = """
-SELECT coalesce(process_idx, 0) AS process, start_ts AS begin_ns, end_ts AS end_ns
+SELECT coalesce(process_idx, 0) AS process, name, start_ts AS begin_ns, end_ts AS end_ns
 FROM HostSpan WHERE kind = 'optimizer' ORDER BY process, begin_ns
 """
+_ADAM = frozenset({"Adam.step", "AdamW.step"})
+_TOGETHER = "aten::_foreach_"
+_UPDATE = "addcdiv_"
+_REMAINING = frozenset({"lerp_", "maximum_", _UPDATE})
+"""Passes of Adam that move as much as its fused form: that reads four tensors per parameter, writes three."""
 
 
 def find(context: Context) -> Iterator[Finding]:
     """A finding per loop over parameters, or step of an optimizer, that launches the same for each of them.
 
-    The gain is that of launching it for one, as `foreach=True` does for all together.
+    The gain is that of launching it for one, as `foreach=True` does for all together. Where Adam does that, a
+    finding per line of its steps: the gain is that of the one pass that `fused=True` takes.
     """
-    patterns, steps = Patterns(context), _Steps(context)
+    steps = _Steps(context)
+    yield from _one_by_one(context, steps)
+    yield from joined_findings(
+        context,
+        _passes(context, steps),
+        "unfused_updates",
+        "The optimizer updates its parameters in {operators} passes, {times} times",
+        "Give the optimizer fused=True, which updates them in one pass, or compile its step (torch.compile).",
+        _one_pass_ns,
+    )
+
+
+def _one_by_one(context: Context, steps: _Steps) -> Iterator[Finding]:
+    patterns = Patterns(context)
 
     def owner(placed: PlacedCall) -> Hashable | None:
-        is_of_step = bool(placed.file) and steps.hold(placed.call)
+        is_of_step = bool(placed.file) and steps.of(placed.call) is not None
         loop = placed.line if is_of_step else patterns.of(placed.file).updates.get(placed.line)
         return loop and (placed.file, loop)
 
@@ -37,6 +58,49 @@ def find(context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _passes(context: Context, steps: _Steps) -> dict[tuple[str, int], list[Sequence[PlacedCall]]]:
+    """The passes over each group of parameters in each of Adam's steps, by the line of the step."""
+    groups = list(_groups(context, steps))
+    launched = _launched(context, [placed.call for passes in groups for placed in passes])
+    found: dict[tuple[str, int], list[Sequence[PlacedCall]]] = {}
+    for passes in groups:
+        if launched.issuperset(_remaining([placed.call for placed in passes])):
+            found.setdefault((passes[0].file, passes[0].line), []).append(passes)
+    return found
+
+
+def _groups(context: Context, steps: _Steps) -> Iterator[list[PlacedCall]]:
+    """The passes of Adam's steps, up to each that writes parameters."""
+    opened: dict[int, list[PlacedCall]] = {}
+    for placed in calls_in_order(context):
+        step = steps.of(placed.call) if placed.file and placed.call.name.startswith(_TOGETHER) else None
+        if step is not None and steps.names[step] in _ADAM:
+            opened.setdefault(step, []).append(placed)
+            if _pass(placed.call) == _UPDATE:
+                yield opened.pop(step)
+
+
+def _launched(context: Context, calls: Sequence[Call]) -> set[Call]:
+    """The calls that launch something themselves: operations may wait and run together with later ones."""
+    if context.what_if is None:
+        return set()
+    spans = context.what_if.launching_spans(spans_of(calls))
+    return {calls[span] for span in set(spans.tolist()) if span >= 0}
+
+
+def _remaining(calls: Sequence[Call]) -> list[Call]:
+    return [call for call in calls if _pass(call) in _REMAINING]
+
+
+def _pass(call: Call) -> str:
+    """What a pass does: "addcdiv_"."""
+    return call.name.removeprefix(_TOGETHER).partition(".")[0]
+
+
+def _one_pass_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
+    return added_up_ns(context, groups, [_remaining(calls) for calls in groups])
+
+
 class _Steps:
     """When optimizers of torch.optim took their steps: of the line that calls a trainer, that is a part."""
 
@@ -44,8 +108,11 @@ class _Steps:
         rows = context.profile.query(_STEPS).to_pylist()
         self._begins = [(row["process"], row["begin_ns"]) for row in rows]
         self._ends = [row["end_ns"] for row in rows]
+        self.names = [row["name"] for row in rows]
+        """Of each: "AdamW.step"."""
 
-    def hold(self, call: Call) -> bool:
-        """Whether a call was made in a step."""
+    def of(self, call: Call) -> int | None:
+        """The place of the step in which a call was made; None where it was made in none."""
         place = bisect_right(self._begins, (call.process, call.start_ns)) - 1
-        return place >= 0 and self._begins[place][0] == call.process and call.end_ns <= self._ends[place]
+        holds = place >= 0 and self._begins[place][0] == call.process and call.end_ns <= self._ends[place]
+        return place if holds else None
