@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,20 +47,21 @@ static atomic_flag busy = ATOMIC_FLAG_INIT;
 static size_t smallest_file = SIZE_MAX, most_memory;
 static const char *folder = "/tmp";
 
-__attribute__((constructor)) static void read_environment(void) {
-    const char *bytes = getenv("FILE_MEMORY_BYTES"), *where = getenv("FILE_MEMORY_FOLDER");
-    const char *resident = getenv("FILE_MEMORY_RESIDENT_BYTES");
-    if (where) folder = where;
-    if (resident) most_memory = strtoull(resident, NULL, 10);
-    if (bytes) smallest_file = strtoull(bytes, NULL, 10);
-}
-
 static void lock(void) {
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
     }
 }
 
 static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
+
+__attribute__((constructor)) static void read_environment(void) {
+    const char *bytes = getenv("FILE_MEMORY_BYTES"), *where = getenv("FILE_MEMORY_FOLDER");
+    const char *resident = getenv("FILE_MEMORY_RESIDENT_BYTES");
+    if (where) folder = where;
+    if (resident) most_memory = strtoull(resident, NULL, 10);
+    if (bytes) smallest_file = strtoull(bytes, NULL, 10);
+    pthread_atfork(lock, unlock, unlock); /* or a child waits for a thread that it does not have */
+}
 
 /* The functions that follow are called with the lock. */
 

@@ -35,6 +35,35 @@ print(json.dumps({"held": held, "total": float(total), "kept": kept, "left": len
 """
 
 
+FORKS = """
+import ctypes, json, os, resource, threading
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+ended = threading.Event()
+
+def take():
+    library.free(library.malloc(1 << 21))
+
+def take_again():
+    while not ended.is_set():
+        take()
+
+def ends_in_a_child():
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (2, 2))  # not to wait for ever
+        take()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+for _ in range(2):
+    threading.Thread(target=take_again).start()
+all_end = all(ends_in_a_child() for _ in range(200))
+ended.set()
+print(json.dumps({"all_end": all_end}))
+"""
+
+
 AGAIN = """
 import ctypes, json, resource
 import numpy as np
@@ -92,6 +121,10 @@ def test_memory_given_back_serves_the_next_array_until_it_is_let_go(tmp_path: Pa
     assert seen["again"] < 4 <= seen["first"]
     assert seen["zeros"] == 0
     assert seen["freed"] >= 1 << 24
+
+
+def test_a_process_that_is_forked_while_threads_take_memory_takes_its_own(tmp_path: Path) -> None:
+    assert _run(FORKS, file_memory.variables(tmp_path, resident_bytes=1 << 26))["all_end"]
 
 
 def test_without_a_compiler_all_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
