@@ -21,6 +21,7 @@ from neuron_tools.frontends.executables import ExecutableProvider
 from neuron_tools.frontends.jax.computation import Computation
 from neuron_tools.frontends.jax.cores import cores_of
 from neuron_tools.frontends.jax.memory import DeviceMemory
+from neuron_tools.frontends.jax.pallas import refusing_pallas
 from neuron_tools.frontends.jax.patches import Patches
 
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
@@ -76,10 +77,11 @@ class Interception:
 
     def _wrap(self) -> None:
         from jax._src import array, compiler, pjit
-        from jax._src.interpreters import pxla
+        from jax._src.interpreters import mlir, pxla
         from jax._src.lib import xla_client  # type: ignore[attr-defined]  # not public
 
         replace = self._patches.replace
+        replace(mlir, "lower_per_platform", refusing_pallas(mlir.lower_per_platform))
         replace(compiler, "compile_or_get_cached", self._compiling(compiler.compile_or_get_cached))
         replace(pjit, "_get_fastpath_data", lambda *arguments, **options: None)
         slow_path = "_run_python_pjit" if hasattr(pjit, "_run_python_pjit") else "_python_pjit_helper"
