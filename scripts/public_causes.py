@@ -23,7 +23,9 @@ class Cause:
 
 
 CAUSES = (
-    Cause("stopped", "", "NotFinishedError|MemoryError|llocate", "the run's limit of time or memory"),
+    Cause("stopped", "",
+          "NotFinishedError|MemoryError|Unable to allocate .* for an array|can't allocate memory",
+          "the run's limit of time or memory"),
     Cause("mistaken", "test_gen_mask_tkg", r"KeyError: 'mask_out_hbm'",
           "the test names its input `mask_out_hbm.must_alias_input` and then asks for `mask_out_hbm`"),
     Cause("mistaken", "test_qkv_cte_mx_bf16_static_dequant", "keyword argument 'is_input_swizzled'",

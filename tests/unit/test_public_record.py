@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 import public_record
@@ -46,6 +48,19 @@ def test_the_repositorys_mistakes_and_a_runs_limits_stand_apart() -> None:
     assert f"| {RUN} | 10 | 5 | 1 | 1 | 1 | 0 | 0 | 1 | 1 | 50.0% |" in table
     assert "| all | 10 | 5 | 1 | 1 | 1 | 0 | 0 | 1 | 1 | 50.0% |" in table
     assert "asks for `mask_out_hbm` |" in table
+
+
+@pytest.mark.parametrize(
+    ("message", "is_limit"),
+    [
+        ("InferenceException: Unable to allocate 3.00 GiB for an array with shape (8, 4)", True),
+        ("RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes", True),
+        ("NkiError: the tensor lies in HBM; allocate it in sbuf", False),
+    ],
+)
+def test_a_kernel_that_is_told_where_to_allocate_has_not_met_a_runs_limit(message, is_limit) -> None:
+    record = public_record.add({}, RUN, 10, {"b.py::test[1]": {"outcome": "failed", "message": message}})
+    assert ("| the run's limit of time or memory |" in public_record.table(record)) is is_limit
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
