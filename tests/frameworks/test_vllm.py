@@ -121,6 +121,13 @@ def test_a_captured_generate_has_the_cpus_tokens_and_tells_its_requests(
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0], str(FOLDER)) > 0.95
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_an_engine_that_takes_long_to_end_is_not_killed(cores: int, model: str, tmp_path: Path) -> None:
+    command = generate(model, 1, worker_cls="slow_worker.SlowWorker", tensor_parallel_size=cores)
+    output = run(tmp_path, *command, PYTHONPATH=str(FOLDER))
+    assert output.count("the worker has ended") == cores
+
+
 def test_attention_over_pages_is_that_of_each_request(tmp_path: Path) -> None:
     output = run(tmp_path, str(FOLDER / "attention.py"), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert max(said(output, "NONE"), said(output, "FULL")) < 1e-5
@@ -163,6 +170,11 @@ def test_drafts_are_accepted_where_they_are_the_models_tokens(
     output = run(tmp_path, *generate(model, MORE_TOKENS, speculative_config=drafts))
     assert said(output, "tokens") == expected
     assert said(output, "accepted") > 0
+
+
+def test_tokens_that_fill_up_a_step_with_adapters_look_up_an_embedding_that_is_there(tmp_path: Path) -> None:
+    output = run(tmp_path, str(FOLDER / "padded_lookup.py"), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert said(output, "offsets") == [0] * 8
 
 
 def test_requests_with_and_without_an_adapter_share_a_batch(

@@ -15,6 +15,13 @@ from neuron_tools.frontends.vllm_platform.tracing import traced
 class NeuronPunicaWrapper(PunicaWrapperCPU):
     """vLLM's layers call this for their adapters' parts."""
 
+    def __init__(
+        self, max_num_batched_tokens: int, max_batches: int, device: torch.device | str, **options: object
+    ) -> None:
+        super().__init__(max_num_batched_tokens, max_batches, device, **options)
+        # Tokens that fill up a compiled step look up an embedding, too: by what vLLM leaves uninitialised.
+        self._embeddings_indices.zero_()
+
     @traced
     def _apply_shrink(self, y: torch.Tensor, x: torch.Tensor, w_t_all: torch.Tensor, scale: float) -> None:
         _shrink(y.view(-1, y.shape[-1]), x, w_t_all, self._token_lora_indices, scale)

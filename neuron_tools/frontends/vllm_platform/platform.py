@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,8 +13,8 @@ from vllm.platforms.interface import Platform, PlatformEnum
 NAME = "neuron"
 _DRAFTS = ("ngram", "suffix")
 """Methods of speculative decoding that need no model of their own, whose drafting is Triton's."""
-_GRACE_S = 5
-"""What an engine's process is given to end before it is killed: it writes the rest of its profile."""
+_GRACE_S = 60
+"""What an engine and its workers are given to end before they are killed: they write the rest of profiles."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
 
 
@@ -56,7 +57,7 @@ class NeuronPlatform(Platform):
         _refuse(_asked_in_vain(vllm_config))
         # A child must not inherit the runtime's threads and device memory by fork.
         os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
-        vllm_config.shutdown_timeout = max(vllm_config.shutdown_timeout, _GRACE_S)
+        _give_time_to_end(vllm_config)
         parallel = vllm_config.parallel_config
         if parallel.worker_cls == "auto":
             parallel.worker_cls = f"{_PACKAGE}.worker.NeuronWorker"
@@ -163,6 +164,16 @@ class NeuronPlatform(Platform):
     def num_compute_units(cls, device_id: int = 0) -> int:
         """Processors that a device shows."""
         return int(torch.neuron.get_device_properties(device_id).multi_processor_count)
+
+
+def _give_time_to_end(vllm_config: Any) -> None:
+    """Let servers, other engines' workers, and engines that end with the script write their profiles."""
+    from vllm.v1.engine import utils
+
+    vllm_config.shutdown_timeout = max(vllm_config.shutdown_timeout, _GRACE_S)
+    os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", str(_GRACE_S))
+    if not isinstance(utils.shutdown, partial):  # its own default is 5 s, and no setting changes it
+        utils.shutdown = partial(utils.shutdown, timeout=_GRACE_S)
 
 
 def _asked_in_vain(vllm_config: Any) -> Iterable[str]:
