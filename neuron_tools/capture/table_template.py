@@ -33,7 +33,8 @@ class TableTemplate:
         texts: Text columns as codes of the table's pools.
         origin: Text columns that rows take from the line and module of their execution instead.
         origin_numbers: Number columns of which the same holds.
-        origin_rows: Rows that do so, as bool; None = all.
+        origin_flags: Bool columns that are also true where their execution's is.
+        origin_rows: Rows that take those columns from it, as bool; None = all.
         own: Columns with rows, as bool, that keep their own value all the same.
         members: For each row, which of a fused execution's operations it takes them from; None: there is one.
     """
@@ -45,6 +46,7 @@ class TableTemplate:
     texts: Mapping[str, Codes] = field(default_factory=dict)
     origin: frozenset[str] = frozenset()
     origin_numbers: frozenset[str] = frozenset()
+    origin_flags: frozenset[str] = frozenset()
     origin_rows: npt.NDArray[np.bool_] | None = None
     own: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     members: Ints | None = None
@@ -149,6 +151,8 @@ def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> np
             values = template.numbers[name]
             if name in template.origin_numbers and name in origins[0].numbers:
                 values = template.with_origin(name, values, [origin.numbers[name] for origin in origins])
+            elif name in template.origin_flags and origins[0].numbers.get(name):
+                values = np.ones_like(values)
             parts.append(values)
     return np.concatenate(parts)
 

@@ -55,7 +55,7 @@ class Origins:
 
         An eager operation takes everything, each of several fused ones from its own call. An operation of a
         graph knows its module, and its line unless the model's code is all in libraries: then the line that
-        called the graph stands for it.
+        called the graph stands for it; all of a graph that is called again is computed again.
         """
         if kind == "fused":
             return {"origin": names, "origin_numbers": numbers, "members": rows}
@@ -65,6 +65,7 @@ class Origins:
         return {
             "origin": names & LINE_COLUMNS,
             "origin_numbers": LINE_NUMBER_COLUMNS,
+            "origin_flags": numbers & {"is_recomputed"},
             "origin_rows": without_line[rows],
         }
 

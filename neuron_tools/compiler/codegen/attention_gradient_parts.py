@@ -71,7 +71,8 @@ class GradientParts:
         is_causal = bool(operation.attributes["is_causal"])
         self._by_tokens = operation.attributes.get("by_tokens", ())
         self._loses = bool(operation.attributes["dropout"])
-        flops = 2 * heads * sizes[0] * sizes[1] * (3 * self._depth + 2 * self._width)
+        # Four products: scores that are computed again to save memory are not the model's.
+        flops = 4 * heads * sizes[0] * sizes[1] * (self._depth + self._width)
         self._unseen = max(0, sizes[1] - sizes[0]) if is_causal else 0
         sizes = (sizes[0], sizes[1] - self._unseen)
         self._at = GradientTiles.of(heads, self._shared, sizes, self._size, is_causal=is_causal)

@@ -68,3 +68,13 @@ def test_only_the_chosen_rows_take_their_executions_origin():
     columns = replay([graph], block([0], [0], [ExecutionOrigin({"name": "call.py"}, {"line": 7})]), pools)
     assert columns["name"].to_pylist() == ["own.py", "call.py"]
     assert columns["line"].tolist() == [0, 7]
+
+
+def test_a_flag_of_an_execution_is_that_of_all_its_rows():
+    pools = TextPools()
+    graph = TableTemplate(
+        rows=2, numbers={"again": np.array([False, True])}, origin_flags=frozenset({"again"})
+    )
+    calls = [ExecutionOrigin({}, {"again": again}) for again in (False, True)]
+    columns = replay([graph, graph], block([0, 9], [0, 2], calls), pools)
+    assert columns["again"].tolist() == [False, True, True, True]

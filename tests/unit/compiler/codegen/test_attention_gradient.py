@@ -59,6 +59,11 @@ def test_scores_never_leave_the_chip():
     assert len([tensor for tensor in program.tensors if tensor.kind.name == "INTERMEDIATE"]) == 0
 
 
+def test_scores_that_are_computed_again_are_no_flops_of_the_model():
+    program = compile_module(module(batch=2, heads=4, rows=256, depth=64), TRN1)
+    assert sum(operation.model_flops for operation in program.hlo) == 4 * 2 * (2 * 4) * 256 * 256 * 64
+
+
 def test_lost_weights_are_drawn_again_on_chip():
     plain, lossy = (compile_module(module(rows=1024, dropout=p), TRN1) for p in (0.0, 0.1))
     assert moved_bytes(lossy) == moved_bytes(plain)
