@@ -50,10 +50,10 @@ def test_options_of_closed_kernels_can_be_made_without_them(names):
 
 def test_a_closed_kernel_can_be_decorated_and_says_that_it_is_not_there_when_it_is_called(names):
     from neuronxcc.nki._private_kernels.attention import attention_isa_kernel
-    from torch_neuronx.xla_impl.custom_call_targets import AwsNeuronModuleMarkerStartForward
+    from torch_neuronx.xla_impl.custom_call_targets import AwsNeuronErf
     from torch_neuronx.xla_impl.ops import nki_jit
 
-    assert "AwsNeuronModuleMarkerStartForward" in repr(AwsNeuronModuleMarkerStartForward)
+    assert "AwsNeuronErf" in repr(AwsNeuronErf)
     kernel = nki_jit()(attention_isa_kernel)
     with pytest.raises(AbsentError, match=r"attention_isa_kernel is not there: .* kernels are closed"):
         kernel[2](None)
