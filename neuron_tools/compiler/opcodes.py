@@ -66,6 +66,10 @@ EXCHANGE = "core_exchange"
 """What the two physical cores of a logical one tell each other: each one's part of a value is in HBM, and the
 results are what this core needs of both."""
 
+BARRIER = "optimization_barrier"
+"""Operands as they are: what is made of the results is not merged with the same made of the operands, so that
+a backward pass computes again what a program asks it to."""
+
 DROPOUT = "dropout"
 """Elements of which each becomes 0 with the attribute `probability`; the others stay as they are."""
 

@@ -6,16 +6,13 @@ from typing import Any
 
 from neuron_tools.compiler.graph import Rewriter
 from neuron_tools.compiler.hlo import Module, Operation, Region
+from neuron_tools.compiler.opcodes import BARRIER
 
-_NEVER_EQUAL = frozenset({"rng", "rng_bit_generator", "custom_call", "infeed", "outfeed"})
+_NEVER_EQUAL = frozenset({"rng", "rng_bit_generator", "custom_call", "infeed", "outfeed", BARRIER})
 
 
 def eliminate_common_subexpressions(module: Module) -> Module:
-    """Merge operations of equal opcode, operands, attributes, result types and (one-operation) bodies.
-
-    What a backward pass computes again, to save memory, is not merged with the forward pass: front ends put
-    an `optimization_barrier` between them, which `simplify` has removed.
-    """
+    """Merge operations of equal opcode, operands, attributes, result types and (one-operation) bodies."""
     rewriter = Rewriter(module)
     seen: dict[Any, tuple[int, ...]] = {}
     for original in module.operations:
@@ -39,11 +36,9 @@ def _key(operation: Operation, rewriter: Rewriter) -> Any | None:
         return None
     if operation.opcode == "constant" and operation.attributes.get("value") is None:
         return None
-    again = any(rewriter.module.framework[row].recomputed for row in operation.framework)
     types = tuple(rewriter.type_of(result) for result in operation.results)
     # repr: attribute values may be dicts, and 0 == 0.0 == False must stay apart
-    attributes = repr(sorted(operation.attributes.items()))
-    return operation.opcode, operation.operands, attributes, types, bodies, again
+    return operation.opcode, operation.operands, repr(sorted(operation.attributes.items())), types, bodies
 
 
 def _body(region: Region) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from neuron_tools.compiler.graph import Rewriter
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import BARRIER
 
 _UNARY: Mapping[str, Callable[[Any], Any]] = {
     "abs": abs, "negate": lambda x: -x, "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x),
@@ -39,7 +40,7 @@ _KEEP_SPLAT = frozenset(
         "dynamic_broadcast_in_dim",
         "reverse",
         "copy",
-        "optimization_barrier",
+        BARRIER,
     }
 )
 

@@ -24,7 +24,7 @@ from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
 from neuron_tools.compiler.passes.recognise_rows import recognise_rows
 from neuron_tools.compiler.passes.recognise_windows import recognise_windows
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
-from neuron_tools.compiler.passes.simplify import simplify
+from neuron_tools.compiler.passes.simplify import remove_barriers, simplify
 from neuron_tools.compiler.passes.sink_transposes import sink_transposes
 from neuron_tools.compiler.passes.turn_reductions import turn_reductions
 
@@ -48,6 +48,7 @@ PASSES = (
     recognise_rotations,
     recognise_products,
     eliminate_common_subexpressions,
+    remove_barriers,
     recognise_activations,
     recognise_by_value,
     recognise_moments,
@@ -66,7 +67,7 @@ _FEW_OPERATIONS = 1
 def optimise(module: Module) -> Module:
     """Run the module-to-module passes."""
     if len(module.operations) <= _FEW_OPERATIONS:
-        return simplify(narrow_types(module))
+        return remove_barriers(simplify(narrow_types(module)))
     for transform in PASSES:
         module = transform(module)
     further = [transform for _, transform in FURTHER_PASSES.load_all()]

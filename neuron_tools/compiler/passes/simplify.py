@@ -2,15 +2,16 @@
 
 After this pass: no identity reshape, convert, transpose, broadcast or slice; chains of reshapes and of
 transposes are one; dynamic-shaped forms with static results are static; a broadcast of a value whose
-reshape only added unit dimensions broadcasts the value itself.
+reshape only added unit dimensions broadcasts the value itself; each barrier has one operand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuron_tools.compiler.graph import OrderedPass
+from neuron_tools.compiler.graph import OrderedPass, Rewriter
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import BARRIER
 
 _STATIC_FORM = {
     "dynamic_reshape": "reshape",
@@ -18,9 +19,8 @@ _STATIC_FORM = {
     "dynamic_iota": "iota",
     "dynamic_pad": "pad",
     "real_dynamic_slice": "dynamic_slice",
-    "optimization_barrier": "optimization_barrier",
 }
-_TRANSPARENT = frozenset({"optimization_barrier", "custom_sharding", "sharding_constraint"})
+_TRANSPARENT = frozenset({"custom_sharding", "sharding_constraint"})
 _TRANSPARENT_TARGETS = frozenset(
     {
         "Sharding",
@@ -38,12 +38,29 @@ def simplify(module: Module) -> Module:
     return _Simplifier(module).run()
 
 
+def remove_barriers(module: Module) -> Module:
+    """Let values behind barriers be those before them, when nothing will be merged any more."""
+    rewriter = Rewriter(module)
+    for original in module.operations:
+        operation = rewriter.renamed(original)
+        if operation.opcode == BARRIER:
+            for result, operand in zip(operation.results, operation.operands):
+                rewriter.alias(result, operand)
+        else:
+            rewriter.operations.append(operation)
+    return rewriter.finish()
+
+
 class _Simplifier(OrderedPass):
     def _rewritten(self, operation: Operation) -> Operation | None:
         """The plainer operation, or None when its results now stand for other values."""
         if _is_transparent(operation):
             for result, operand in zip(operation.results, operation.operands):
                 self._rewriter.alias(result, operand)
+            return None
+        if operation.opcode == BARRIER:
+            for operand, result in zip(operation.operands, operation.results):
+                self._keep(Operation(BARRIER, (operand,), (result,), {}, operation.framework))
             return None
         operation = self._static(operation)
         rule = getattr(self, f"_{operation.opcode}", None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.opcodes import BARRIER, ELEMENTWISE
 from neuron_tools.compiler.split.strategy import CORES, WHOLE, Strategy
 from neuron_tools.compiler.views import LAZY_OPCODES
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -73,7 +73,7 @@ class Costs:
 
     def _compute_ns(self, operation: Operation) -> float:
         values = self.module.values
-        if not operation.results or operation.opcode in LAZY_OPCODES:
+        if not operation.results or operation.opcode in LAZY_OPCODES | {BARRIER}:
             return 0.0
         result = values[operation.results[0]].type
         if operation.opcode in ("dot_general", "convolution"):

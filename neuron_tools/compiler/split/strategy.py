@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ELEMENTWISE, MAX_POOL_GRADIENT, ROTATION
+from neuron_tools.compiler.opcodes import (
+    ATTENTION_GRADIENT,
+    BARRIER,
+    ELEMENTWISE,
+    MAX_POOL_GRADIENT,
+    ROTATION,
+)
 from neuron_tools.frozen import frozen
 
 CORES = 2
@@ -285,6 +291,7 @@ def _gather(operation: Operation, module: Module) -> Iterator[Strategy]:
 
 
 _RULES: Mapping[str, Rule] = {
+    BARRIER: _elementwise,
     "constant": _generated,
     "iota": _generated,
     "broadcast_in_dim": _along_result(_broadcast),

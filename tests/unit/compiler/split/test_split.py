@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from neuron_tools import hardware
 from neuron_tools.compiler.compile import compile_logical, compile_module
 from neuron_tools.compiler.opcodes import EXCHANGE
-from neuron_tools.compiler.passes.pipeline import plain_form
+from neuron_tools.compiler.passes.pipeline import optimise, plain_form
 from neuron_tools.compiler.split.split import split_module
 from neuron_tools.compiler.split.strategy import WHOLE
 from neuron_tools.records.program import Flag, Memory, TensorKind
@@ -140,3 +140,18 @@ def test_sums_over_rows_do_not_ask_for_columns_of_what_is_made_by_rows():
     program = compile_logical(made, TWO)
     moved = program.dmas["bytes"][program.dmas["source_memory"] == Memory.HBM].sum()
     assert moved < 1.1 * 2 * data.nbytes / 2  # of gradient and data a half for each core
+
+
+def test_what_stands_behind_a_barrier_is_shared_and_computed_again():
+    wide = tensor((4096, 512))
+    text = function(
+        f"%a: {wide}, %c: {wide}", wide, f"%0 = stablehlo.tanh %a : {wide}",
+        f"%b:2 = stablehlo.optimization_barrier %a, %c : {wide}, {wide}",
+        f"%1 = stablehlo.tanh %b#0 : {wide}", f"%2 = stablehlo.multiply %1, %b#1 : {wide}",
+        f"%r = stablehlo.add %0, %2 : {wide}",
+    )  # fmt: skip
+    for part in split_module(module(text), TWO):
+        assert sorted(each.opcode for each in optimise(part.module).operations) == [
+            "add", "multiply", "tanh", "tanh",
+        ]  # fmt: skip
+        assert {part.module.shape_of(result) for result in part.module.results} == {(2048, 512)}
