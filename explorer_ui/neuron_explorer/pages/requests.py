@@ -121,12 +121,11 @@ def _numbers(serving: Serving, loop: ServingLoop) -> Any:
 
 def _most_held(loop: ServingLoop) -> list[tuple[str, str, str]]:
     """The most blocks of the KV cache that one process held at once."""
-    shares = {held.most / max(held.blocks, 1): held for held in loop.held_blocks}
-    if not shares:
+    fullest = max(loop.held_blocks, key=lambda held: held.share, default=None)
+    if fullest is None:
         return []
-    share = max(shares)
-    told = f"{shares[share].most:,} of {count(shares[share].blocks, 'block')}"
-    return [("KV cache, at most", percent(share), told)]
+    told = f"{fullest.most:,} of {count(fullest.blocks, 'block')}"
+    return [("KV cache, at most", percent(fullest.share), told)]
 
 
 def _cache(view: View, loop: ServingLoop) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +75,7 @@ class BucketModelConfig:
     shared_state_buffer: Sequence[torch.Tensor] | None = None
     shared_state_buffer_preprocessor: Callable[..., Any] | None = None
     func_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-
-    def __post_init__(self) -> None:
-        self.bucket_degree = 1
+    bucket_degree: int = field(default=1, init=False)
 
     def store_example_inputs(self, example_inputs: Sequence[Any]) -> None:
         """Note how many buckets there are, as neuronx-distributed begins.

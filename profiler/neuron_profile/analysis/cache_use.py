@@ -31,14 +31,14 @@ class CacheUse:
         start_ns: Of the window, from the profile's start.
         used_blocks: The most that requests held at once.
         blocks: How many there are.
-        used_percent: Their share, 0 to 1.
+        of_blocks: Their share, 0 to 1.
     """
 
     process: int
     start_ns: int
     used_blocks: int
     blocks: int
-    used_percent: float
+    of_blocks: float
 
 
 @frozen
@@ -64,6 +64,11 @@ class HeldBlocks:
         """The most at once."""
         return max(self.used)
 
+    @property
+    def share(self) -> float:
+        """That as a part of all blocks, 0 to 1."""
+        return _part(self.most, self.blocks)
+
     def in_windows(self, windows: int) -> list[CacheUse]:
         """The most in each of so many windows of equal length."""
         edges = np.linspace(self.start_ns[0], max(self.end_ns, self.start_ns[0] + 1), windows + 1)
@@ -77,7 +82,11 @@ class HeldBlocks:
         ]
 
     def _use(self, start_ns: int, used: int) -> CacheUse:
-        return CacheUse(self.process, start_ns, used, self.blocks, used / self.blocks if self.blocks else 0.0)
+        return CacheUse(self.process, start_ns, used, self.blocks, _part(used, self.blocks))
+
+
+def _part(used: int, blocks: int) -> float:
+    return used / blocks if blocks else 0.0
 
 
 def find_held_blocks(profile: Profile) -> tuple[HeldBlocks, ...]:

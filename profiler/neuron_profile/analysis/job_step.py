@@ -50,26 +50,26 @@ class RankStep:
 
     Attributes:
         compute_ns: Time in executions.
-        recompute_ns: The part of it that computes the forward pass again, for the backward pass.
+        recomputed_ns: The part of it that computes the forward pass again, for the backward pass.
         communication_ns: Time in which collectives or messages moved.
         exposed_ns: The part of the collectives in which nothing was computed.
         bubble_ns: Waiting for messages, and their moving, while neither computing nor a collective went on.
         other_ns: The rest of the step.
         moved_bytes: Of the larger of input and output of its collectives and messages.
-        mfu_percent: Of the Tensor engine's bf16 peak, 0 to 1, by the mathematics of the model, of which what
+        mfu: Of the Tensor engine's bf16 peak, 0 to 1, by the mathematics of the model, of which what
             is computed again is no part.
         peak_bytes: Device memory at its fullest, over the whole program.
     """
 
     rank: int
     compute_ns: int
-    recompute_ns: int
+    recomputed_ns: int
     communication_ns: int
     exposed_ns: int
     bubble_ns: int
     other_ns: int
     moved_bytes: int
-    mfu_percent: float
+    mfu: float
     peak_bytes: int
 
 
@@ -80,7 +80,7 @@ class JobStep:
     Attributes:
         step_ns: From the end of one optimizer step to the end of the next; all that ran where there is none.
         tokens_per_second: Of the whole job; None where the capture was not told how many a step has.
-        mfu_percent: Mean of the ranks that ran.
+        mfu: Mean of the ranks that ran.
         hbm_bytes: Device memory of a rank.
         limit: What takes most of the step on the rank that computes longest.
     """
@@ -88,7 +88,7 @@ class JobStep:
     step_ns: int
     job_ranks: int
     tokens_per_second: float | None
-    mfu_percent: float
+    mfu: float
     peak_bytes: int
     hbm_bytes: int
     limit: str
@@ -114,7 +114,7 @@ def measure_job_step(profile: Profile) -> JobStep | None:
         step_ns=step_ns,
         job_ranks=int(profile.metadata.get("world_size") or profile.metadata.get("ranks") or len(found)),
         tokens_per_second=int(tokens) * 1e9 / step_ns if tokens and step_ns else None,
-        mfu_percent=sum(each.mfu_percent for each in found) / len(found),
+        mfu=sum(each.mfu for each in found) / len(found),
         peak_bytes=max(each.peak_bytes for each in found),
         hbm_bytes=core.hbm_bytes,
         limit=_limit(max(found, key=lambda each: each.compute_ns)),
@@ -139,13 +139,13 @@ def _rank(profile: Profile, row: dict[str, Any], window: tuple[int, int], peak_f
     return RankStep(
         rank=row["rank"],
         compute_ns=length_ns(compute),
-        recompute_ns=length_ns(_union(profile, _RECOMPUTED, process, window)),
+        recomputed_ns=length_ns(_union(profile, _RECOMPUTED, process, window)),
         communication_ns=length_ns(moving),
         exposed_ns=exposed,
         bubble_ns=bubble,
         other_ns=max(step_ns - length_ns(compute) - exposed - bubble, 0),
         moved_bytes=int(calls["bytes"].to_numpy()[inside].sum()),
-        mfu_percent=flops / (peak_flops * step_ns * 1e-9) if step_ns else 0.0,
+        mfu=flops / (peak_flops * step_ns * 1e-9) if step_ns else 0.0,
         peak_bytes=profile.query(_PEAK, [process]).to_pylist()[0]["peak"],
     )
 

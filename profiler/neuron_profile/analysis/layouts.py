@@ -64,7 +64,7 @@ class LayoutResult:
     ranks: int
     step_ns: int | None = None
     tokens_per_second: float | None = None
-    mfu_percent: float | None = None
+    mfu: float | None = None
     exposed_ns: int | None = None
     bubble_ns: int | None = None
     peak_bytes: int | None = None
@@ -89,7 +89,7 @@ def result_of(layout: Layout, step: JobStep, tokens_per_step: int | None) -> Lay
         ranks=layout.ranks,
         step_ns=step.step_ns,
         tokens_per_second=tokens_per_step / seconds if tokens_per_step and seconds else None,
-        mfu_percent=step.mfu_percent,
+        mfu=step.mfu,
         exposed_ns=slowest.exposed_ns,
         bubble_ns=slowest.bubble_ns,
         peak_bytes=step.peak_bytes,

@@ -54,10 +54,9 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "psum_bytes_per_second": "PSUM bandwidth",
         "peak_flops": "Peak",
         "throttled_flops": "Throttled",
-        "mfu_percent": "MFU",
         "tokens_per_second": "Tokens/s",
     },
-    "CacheUse": {"used_blocks": "Used", "used_percent": "of all"},
+    "CacheUse": {"used_blocks": "Used", "of_blocks": "of all"},
     "EngineTime": {
         "window_ns": "Total",
         "dma_ns": "Waits: DMA",
@@ -88,8 +87,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
-    "RankStep": {"mfu_percent": "MFU", "recompute_ns": "again"},
-    "LayoutResult": {"mfu_percent": "MFU", "tokens_per_second": "Tokens/s"},
+    "LayoutResult": {"tokens_per_second": "Tokens/s"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
     "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
     "MemoryHolder": {"byte_count": "Held"},
@@ -125,7 +123,7 @@ SHARES_OF: Mapping[str, str] = {
 }
 """Classes whose other times are told as parts of one of them."""
 
-FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "mfu_percent", "used_percent"})
+FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "mfu", "of_blocks"})
 """Fields that are parts of a whole, 0 to 1."""
 
 HIDDEN_WHERE_EMPTY = frozenset(
@@ -153,7 +151,7 @@ HIDDEN_WHERE_EMPTY = frozenset(
         "replayed",
         "backend",
         "kwargs",
-        "recompute_ns",
+        "recomputed_ns",
         "step",
     }
 )

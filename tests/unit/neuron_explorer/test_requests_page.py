@@ -69,7 +69,7 @@ def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
 def test_the_kv_cache_is_that_of_analyze_requests(view: View) -> None:
     uses = run_analysis(view.profile, "requests").kv_cache
     fullest = max(uses, key=lambda use: use.used_blocks)
-    assert f'"{percent(fullest.used_percent)}"' in drawn(view)
+    assert f'"{percent(fullest.of_blocks)}"' in drawn(view)
     assert f'"{fullest.used_blocks} of {fullest.blocks} blocks"' in drawn(view)
     loop = find_serving_loop(view.profile)
     assert loop is not None

@@ -83,7 +83,7 @@ def test_what_hides_what_is_told(make_profile):
     (rank,) = step.ranks
     assert (step.step_ns, rank.rank, rank.peak_bytes, step.fits) == (1000, 5, 77, True)
     assert (rank.compute_ns, rank.communication_ns, rank.exposed_ns) == (500, 250, 100)
-    assert rank.recompute_ns == 250
+    assert rank.recomputed_ns == 250
     assert (rank.bubble_ns, rank.other_ns, rank.moved_bytes) == (200, 200, 128)
     assert step.limit == "computing"
 
