@@ -4,7 +4,7 @@ A forward operation knows its own stack and module. A backward operation runs on
 where there is no Python, or below the line that called it: it knows the sequence number of the forward
 operation it differentiates, and takes line and module from there, marked backward. What hooks do between two
 of them is backward at its own line. Activation checkpointing calls modules again in the middle of a backward
-operation: what they do is forward, at its own line.
+operation: what they do is forward, at its own line, called by whoever called the forward operation.
 """
 
 from __future__ import annotations
@@ -34,39 +34,53 @@ class Origin:
 
     Attributes:
         recomputed: A backward pass computes it again, which is forward work.
+        caller: Of that, and of its gradients, the stack of the forward operation that it is part of, which
+            autograd's thread does not have; 0 = none.
     """
 
     stack: int
     module: int
     backward: bool
     recomputed: bool = False
+    caller: int = 0
+
+
+Place = tuple[int, int, int]
+"""Stack, module and caller."""
 
 
 @dataclass(slots=True)
 class _Forward:
-    """The forward operations of one thread, by ascending sequence number; 16 bytes for each."""
+    """The forward operations of one thread, by ascending sequence number; 20 bytes for each."""
 
     sequence: array[int] = field(default_factory=lambda: array("q"))
     stack: array[int] = field(default_factory=lambda: array("I"))
     module: array[int] = field(default_factory=lambda: array("I"))
+    caller: array[int] = field(default_factory=lambda: array("I"))
 
-    def add(self, sequence: int, stack: int, module: int) -> None:
+    def add(self, sequence: int, origin: Place) -> None:
         """Remember an operation; of two with the same number, the first."""
         place = len(self.sequence)
         if place and self.sequence[-1] >= sequence:
             place = bisect_right(self.sequence, sequence)
             if place and self.sequence[place - 1] == sequence:
                 return
-        for column, value in ((self.sequence, sequence), (self.stack, stack), (self.module, module)):
+        for column, value in zip(self._columns, (sequence, *origin)):
             column.insert(place, value)
         if len(self.sequence) >= 2 * REMEMBERED:
-            for column in (self.sequence, self.stack, self.module):
+            for column in self._columns:
                 del column[:REMEMBERED]
 
-    def find(self, sequence: int) -> tuple[int, int] | None:
-        """Stack and module of the operation at or before a sequence number."""
+    @property
+    def _columns(self) -> tuple[array[int], ...]:
+        return self.sequence, self.stack, self.module, self.caller
+
+    def find(self, sequence: int, *, is_own: bool = False) -> Place | None:
+        """Where the operation at or before a sequence number, or that has it, came from."""
         place = bisect_right(self.sequence, sequence) - 1
-        return (self.stack[place], self.module[place]) if place >= 0 else None
+        if place < 0 or (is_own and self.sequence[place] != sequence):
+            return None
+        return self.stack[place], self.module[place], self.caller[place]
 
 
 class Attribution:
@@ -82,7 +96,7 @@ class Attribution:
 
     def __init__(self) -> None:
         self._forward: OrderedDict[int, _Forward] = OrderedDict()
-        self._last = (0, 0)
+        self._last: Place = (0, 0, 0)
         self._last_module = 0
 
     def origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
@@ -91,16 +105,26 @@ class Attribution:
         if backward := self._backward_origin(record, stack, module):
             return backward
         if stack == 0:
-            return Origin(*self._last, False)
-        self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
-        return Origin(stack, module, False, _is_recomputed(record))
+            return _origin(self._last, backward=False)
+        origin = self._called(record, stack, module)
+        self._remember(int(record["thread"]), int(record["sequence"]), (stack, module, origin.caller))
+        return origin
 
     def passive_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
         """Origin of a record that tells nothing of others: a collective, logged when it ends, or memory."""
         stack, module = int(record["stack"]), int(record["module"])
         if backward := self._backward_origin(record, stack, module):
             return backward
-        return Origin(stack, module, False, _is_recomputed(record)) if stack else Origin(*self._last, True)
+        return self._called(record, stack, module) if stack else _origin(self._last, backward=True)
+
+    def _called(self, record: npt.NDArray[np.void] | np.void, stack: int, module: int) -> Origin:
+        """Origin of what a module or the program does, also while a backward pass goes on."""
+        if not _is_recomputed(record):
+            return Origin(stack, module, False)
+        # PyTorch's older checkpoints have a node of their own, which no operation before it stands for.
+        found = self._find(int(record["forward_thread"]), int(record["forward_sequence"]), is_own=True)
+        forward, _, caller = found or (0, 0, 0)
+        return Origin(stack, module, False, recomputed=True, caller=caller or forward)
 
     def _backward_origin(
         self, record: npt.NDArray[np.void] | np.void, stack: int, module: int
@@ -112,14 +136,13 @@ class Attribution:
         if forward == NO_SEQUENCE:
             return Origin(stack, module, True) if stack and int(record["flags"]) & IN_BACKWARD else None
         if found := self._find(int(record["forward_thread"]), forward):
-            return Origin(*found, True)
-        if stack == 0:
-            stack, module = self._last
-        return Origin(stack, module or self._last_module, True)
+            return _origin(found, backward=True)
+        stack, module, caller = self._last if stack == 0 else (stack, module, 0)
+        return Origin(stack, module or self._last_module, True, caller=caller)
 
-    def _remember(self, thread: int, sequence: int, stack: int, module: int) -> None:
-        self._last = (stack, module)
-        self._last_module = module or self._last_module
+    def _remember(self, thread: int, sequence: int, origin: Place) -> None:
+        self._last = origin
+        self._last_module = origin[1] or self._last_module
         if sequence < 0:
             return
         if thread not in self._forward:
@@ -127,14 +150,19 @@ class Attribution:
             if len(self._forward) > REMEMBERED_THREADS:
                 self._forward.popitem(last=False)
         self._forward.move_to_end(thread)
-        self._forward[thread].add(sequence, stack, module)
+        self._forward[thread].add(sequence, origin)
 
-    def _find(self, thread: int, sequence: int) -> tuple[int, int] | None:
-        """The forward origin at or before a sequence number; with one forward thread there is no doubt."""
+    def _find(self, thread: int, sequence: int, *, is_own: bool = False) -> Place | None:
+        """The forward origin of a sequence number; with one forward thread there is no doubt."""
         if len(self._forward) == 1:
             thread = next(iter(self._forward))
         known = self._forward.get(thread)
-        return None if known is None else known.find(sequence)
+        return None if known is None else known.find(sequence, is_own=is_own)
+
+
+def _origin(place: Place, *, backward: bool) -> Origin:
+    stack, module, caller = place
+    return Origin(stack, module, backward, caller=caller)
 
 
 def _is_recomputed(record: npt.NDArray[np.void] | np.void) -> bool:

@@ -23,7 +23,7 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
 from neuron_tools.capture.tables.kernels import kernel_tables
-from neuron_tools.capture.tables.origin import execution_origin
+from neuron_tools.capture.tables.origin import callers, execution_origin
 from neuron_tools.capture.tables.rank_collectives import Meetings, RankCollectives
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.writer import ProfileWriter
@@ -305,6 +305,7 @@ class ProcessAssembler:
             definitions = self.log.definitions
             module = definitions.modules.get(origin.module)
             stack, path = definitions.stacks.get(origin.stack, ()), module.path if module else ""
+            stack = (*stack, *callers(stack, definitions.stacks.get(origin.caller, ())))
             found = execution_origin(
                 stack, path, self._stacks.leaf, backward=origin.backward, recomputed=origin.recomputed
             )

@@ -112,6 +112,23 @@ def execution_origin(
     )
 
 
+def callers(stack: Sequence[Frame], forward: Sequence[Frame]) -> Sequence[Frame]:
+    """Who called what is computed again, as autograd's own thread does not tell.
+
+    Args:
+        stack: Its frames, innermost first.
+        forward: Those of a forward operation that was computed by the same call.
+
+    Returns:
+        The frames of `forward` outside of the function that `stack` ends with.
+    """
+    if not stack:
+        return ()
+    last = (stack[-1].file, stack[-1].function)
+    inside = [place for place, frame in enumerate(forward) if (frame.file, frame.function) == last]
+    return forward[inside[-1] + 1 :] if inside else forward
+
+
 def layer_path(module_path: str, stack: Sequence[Frame] = ()) -> str:
     """The slash-separated form that the published schema uses for layers.
 

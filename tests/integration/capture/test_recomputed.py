@@ -54,3 +54,15 @@ def test_the_forward_pass_is_computed_again_and_counted_once(folder: Folder, way
     program, layers = PROGRAMS[way]
     folder.capture(program, "--lnc", 1, "--host-clock", "fixed")
     assert rows(folder.profile(), QUERY) == [(layers * LAYER_FLOPS, MODEL_FLOPS, MODEL_FLOPS)]
+
+
+def test_what_is_computed_again_stands_at_the_users_line(folder: Folder) -> None:
+    program, _ = PROGRAMS["eager"]
+    folder.capture(program, "--host-clock", "fixed")
+    (line,) = [number for number, text in enumerate(program.splitlines(), 1) if "return checkpoint" in text]
+    query = """
+        SELECT DISTINCT own.source_line, own.is_own FROM FrameworkInstruction AS operation
+        JOIN Frontier AS own ON own.stack_frame_id = split_part(operation.stack_frame_ids, ',', 1)
+        WHERE operation.is_recomputed
+    """
+    assert rows(folder.profile(), query) == [(line, True)]

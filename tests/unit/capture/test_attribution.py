@@ -95,10 +95,11 @@ def test_a_module_called_again_in_backward_is_forward_at_its_own_line():
     attribution.origin(record(stack=3, module=2, sequence=0))
     attribution.origin(record(stack=4, module=5, sequence=1))
     again = record(stack=3, module=2, sequence=0, forward=1, thread=9)
-    assert attribution.origin(again) == Origin(3, 2, False, recomputed=True)
+    assert attribution.origin(again) == Origin(3, 2, False, recomputed=True, caller=4)
     again = record(stack=4, module=5, sequence=1, forward=1, thread=9)
-    assert attribution.origin(again) == Origin(4, 5, False, recomputed=True)
-    assert attribution.origin(record(forward=0, thread=9, forward_thread=9)) == Origin(3, 2, True)
+    assert attribution.origin(again) == Origin(4, 5, False, recomputed=True, caller=4)
+    gradient = record(forward=0, thread=9, forward_thread=9)
+    assert attribution.origin(gradient) == Origin(3, 2, True, caller=4)
 
 
 def test_a_backward_written_in_python_stays_backward():
@@ -125,7 +126,14 @@ def test_memory_of_a_module_called_again_in_backward_is_forward():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
     again = record(stack=4, module=5, forward=0, flags=IN_BACKWARD)
-    assert attribution.passive_origin(again) == Origin(4, 5, False, recomputed=True)
+    assert attribution.passive_origin(again) == Origin(4, 5, False, recomputed=True, caller=3)
+
+
+def test_nobody_before_a_checkpoints_own_node_called_what_it_computes_again():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    again = record(stack=4, module=5, forward=1, flags=IN_BACKWARD)
+    assert attribution.origin(again) == Origin(4, 5, False, recomputed=True)
 
 
 def test_an_optimizer_that_steps_in_a_backward_pass_computes_nothing_again():

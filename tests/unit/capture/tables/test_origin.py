@@ -6,6 +6,7 @@ from neuron_tools.capture.tables.origin import (
     NUMBER_COLUMNS,
     PLACE_COLUMNS,
     TEXT_COLUMNS,
+    callers,
     execution_origin,
     layer_path,
     origins,
@@ -65,6 +66,15 @@ def test_an_execution_without_a_stack():
     origin = execution_origin((), "", StackRegistry().leaf, backward=False, recomputed=True)
     assert origin.texts == {"layer": "", "stack_frame_ids": "", "source_file": None}
     assert origin.numbers == {"source_line": 0, "is_backward": False, "is_recomputed": True}
+
+
+def test_what_is_computed_again_was_called_by_what_called_the_forward_operation():
+    library, block = Frame("lib.py", 7, "mlp"), Frame("lib.py", 3, "block")
+    model, script = Frame("lib.py", 2, "model"), Frame("train.py", 9)
+    forward = (Frame("lib.py", 8, "attention"), Frame("lib.py", 4, "block"), model, script)
+    assert callers((library, block), forward) == (model, script)
+    assert callers((Frame("torch.py", 1, "linear"),), (script,)) == (script,)
+    assert callers((), forward) == ()
 
 
 def test_layers_are_paths():
