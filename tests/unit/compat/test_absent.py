@@ -35,6 +35,13 @@ def test_one_program_over_several_cores_is_refused(names):
             use()
 
 
+def test_a_kernel_for_tpus_can_be_imported_and_says_what_to_call_instead(names):
+    from torch_xla.experimental.custom_kernel import flash_attention
+
+    with pytest.raises(AbsentError, match=r"written in Pallas for TPUs; call .*scaled_dot_product_attention"):
+        flash_attention()
+
+
 def test_a_group_of_ranks_is_a_ring(names):
     from neuronxcc.nki._private_kernels.collectives import CollectivesConfig
 

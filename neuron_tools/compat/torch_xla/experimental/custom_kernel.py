@@ -1,0 +1,9 @@
+"""`torch_xla.experimental.custom_kernel`: kernels for TPUs, which diffusers imports where it finds torch_xla."""
+
+from neuron_tools.compat.absent import names_of
+
+__getattr__ = names_of(
+    __name__,
+    "its kernels are written in Pallas for TPUs; call "
+    "torch.nn.functional.scaled_dot_product_attention, or an NKI kernel.",
+)
