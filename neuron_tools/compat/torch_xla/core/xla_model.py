@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends import torch_xla as _front_end
+from neuron_tools.frontends.torch_xla.barrier import put_barrier
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.tensor import DEVICE, XlaTensor
 
@@ -91,7 +92,8 @@ def is_xla_tensor(tensor: torch.Tensor) -> bool:
 
 
 def optimization_barrier_(tensors: Sequence[torch.Tensor]) -> None:
-    """Accepted for compatibility: operations are not moved across modules here."""
+    """Let nothing that is made of tensors from here on be merged with the same made before."""
+    put_barrier(tensors)
 
 
 def set_replication(device: str | torch.device, devices: Sequence[str]) -> None:
