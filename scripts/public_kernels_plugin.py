@@ -22,6 +22,7 @@ from typing import Any
 
 import absent_modules
 import file_memory
+import mx_inputs
 import numpy as np
 import pytest
 import repeated_references
@@ -48,6 +49,7 @@ _TOOK = pytest.StashKey[float]()
 
 absent_modules.install()
 single_draws.install()
+gc.disable()  # what is imported and collected stays: `pytest_collection_finish` turns it on again
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,11 +69,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write the names of all cases, where only that is wanted; else let ranks run together."""
+    """Write the names of all cases, where only that is wanted; else let ranks run together.
+
+    What has been made by now, PyTorch's modules and the cases, stays until the end: the garbage collector,
+    which runs after every case, leaves it out.
+    """
+    gc.freeze()
+    gc.enable()
     if COLLECTED in os.environ:
         Path(os.environ[COLLECTED]).write_text("\n".join(item.nodeid for item in session.items) + "\n")
     else:
         _run_ranks_together()
+        mx_inputs.install()
         functions = [item for item in session.items if isinstance(item, pytest.Function)]
         repeated_references.install({function.module for function in functions})
 

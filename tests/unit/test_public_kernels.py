@@ -45,3 +45,14 @@ def test_the_case_that_the_user_stops_is_run_again(tmp_path: Path) -> None:
 
 def test_the_case_that_kills_its_process_has_failed(tmp_path: Path) -> None:
     assert "the process was killed" in ended_with(-9, tmp_path)
+
+
+def test_the_garbage_collector_leaves_out_what_stays_until_the_end(tmp_path: Path) -> None:
+    case = tmp_path / "test_case.py"
+    case.write_text("import gc\n\ndef test():\n    assert gc.isenabled() and gc.get_freeze_count() > 0\n")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "public_kernels_plugin", "-p", "no:cacheprovider", case.name],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
