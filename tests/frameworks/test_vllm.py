@@ -33,6 +33,8 @@ ON_CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
 DRAFTS = (
     {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1},
     {"method": "suffix", "num_speculative_tokens": 8},
+    {"method": "draft_model", "model": "drafting", "num_speculative_tokens": 3},
+    {"method": "eagle", "model": "eagle", "num_speculative_tokens": 3},
 )
 
 pytestmark = [
@@ -145,8 +147,8 @@ def test_pages_of_a_narrower_type_than_the_models(
     [
         ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype fp8 not supported"),
         (
-            {"speculative_config": {"method": "draft_model", "model": ".", "num_speculative_tokens": 2}},
-            "drafts by draft_model not supported, only by ngram and suffix",
+            {"speculative_config": {"method": "ngram_gpu", "num_speculative_tokens": 2}},
+            "drafts by ngram_gpu not supported, only by ngram, suffix, draft_model, eagle",
         ),
     ],
 )
@@ -167,9 +169,16 @@ def test_drafts_are_accepted_where_they_are_the_models_tokens(
         Path(folder, "arctic_inference").is_dir() for folder in PACKAGES.split(os.pathsep)
     ):
         pytest.skip("arctic-inference, which vLLM asks for suffixes, is in no folder of NEURON_TOOLS_VLLM")
-    output = run(tmp_path, *generate(model, MORE_TOKENS, speculative_config=drafts))
+    own = {**drafts, "model": f"{model}/{drafts['model']}"} if "model" in drafts else drafts
+    command = generate(model, MORE_TOKENS, speculative_config=own)
+    output = run(tmp_path, *CAPTURE, sys.executable, *command)
     assert said(output, "tokens") == expected
     assert said(output, "accepted") > 0
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        graphs = graph_executions(profile)
+        loop = find_serving_loop(profile)
+    assert loop is not None
+    assert graphs["LlamaForCausalLM"] >= len(loop.iterations)
 
 
 def test_tokens_that_fill_up_a_step_with_adapters_look_up_an_embedding_that_is_there(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Paged attention as PyTorch's operators: tokens go to slots, pages are gathered, attention is one call.
 
-A batch has two parts: requests that add one token (decode), and requests that add several (prefill, whole or
-in pieces, also behind a cached prefix). Each part is one batch of equal lengths, padded where they differ:
-the chip runs few large instructions, not one small program for each request.
+A batch has two parts: requests that decode (a token each, and drafts behind it), and requests that add more
+(prefill, whole or in pieces, also behind a cached prefix). Each part is one batch of equal lengths, padded
+where they differ: the chip runs few large instructions, not one small program for each request.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ from vllm.v1.attention.backend import (
 )
 from vllm.v1.kv_cache_interface import KVCacheLayout
 
+from neuron_tools.frontends.vllm_platform.groups import (
+    Group,
+    count_decodes,
+    places_of,
+    power_of_two,
+    rows_of,
+    split,
+)
 from neuron_tools.frontends.vllm_platform.tracing import traced
 
 
@@ -108,7 +116,7 @@ class BatchParts:
     """The parts of one step's batch.
 
     Attributes:
-        parts: Requests that add one token, and requests that add several.
+        parts: Requests that decode, and requests that add more tokens than these.
         places: Where each token of the batch stands among those of the parts one after another, (tokens)
             int64; None where they are in order.
     """
@@ -121,53 +129,92 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
     """Makes the parts from vLLM's account of the batch, once a step for all layers.
 
     Steps that are compiled have few shapes: a part has a power of two of requests, of tokens of each and of
-    pages, and what fills them up is not read. Decode alone has as many requests as vLLM's graph.
+    pages, and what fills them up is not read. Decode alone has as many requests as vLLM's graph; with drafts
+    each request has as many tokens as the most drafts make, though it may have fewer drafts.
     """
 
-    reorder_batch_threshold = 1
     _cudagraph_support = AttentionCGSupport.ALWAYS
 
     def __init__(
         self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device
     ) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        self._init_reorder_batch_threshold(1, supports_spec_as_decode=True)
+        self._longest_decode: int = self.reorder_batch_threshold or 1
         self._block_size = kv_cache_spec.block_size
-        self._graphs = vllm_config.compilation_config.cudagraph_mode
+        self._compilation, self._drafts = vllm_config.compilation_config, vllm_config.speculative_config
 
     def build(
         self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False
     ) -> BatchParts:
         """The parts of a batch whose decodes stand first."""
-        starts = common_attn_metadata.query_start_loc_cpu.numpy().astype(np.int64)
-        counts = np.diff(starts)
-        counts = counts[: np.count_nonzero(counts)]  # what only fills a graph stands behind, without tokens
-        decodes = int(np.argmin(np.append(counts, 0) == 1))
-        graphs = self._graphs.decode_mode() if decodes == len(counts) else self._graphs.mixed_mode()
-        is_compiled = graphs == CUDAGraphMode.FULL
-        size = common_attn_metadata.num_actual_tokens if is_compiled else int(starts[-1])
-        lengths = common_attn_metadata.seq_lens_cpu_upper_bound.numpy()[: len(counts)].clip(min=1)
-        shapes = _shapes(counts[decodes:], decodes, size if is_compiled else None)
-        cuts = ((slice(0, decodes), shapes[0]), (slice(decodes, len(counts)), shapes[1]))
-        groups = [
-            _Group(cut.start, starts[:-1][cut], counts[cut], lengths[cut], shape)
-            for cut, shape in cuts
-            if cut.stop > cut.start
-        ]
-        parts = [self._part(common_attn_metadata, group, size, is_compiled) for group in groups]
-        in_order = len(groups) == 1 and groups[0].is_in_order(size) and groups[0].size == size
-        return BatchParts(parts, None if in_order else self._on_device(_places(groups, size)))
+        starts, lengths = _on_host(common_attn_metadata)
+        decodes = count_decodes(starts, self._longest_decode)
+        graphs = self._compilation.cudagraph_mode
+        mode = graphs.decode_mode() if decodes == len(lengths) else graphs.mixed_mode()
+        size = common_attn_metadata.num_actual_tokens if mode == CUDAGraphMode.FULL else None
+        groups = split(starts, lengths, decodes, self._longest_decode, size)
+        return self._parts(groups, common_attn_metadata.block_table_tensor, size)
 
-    def _part(self, common: Any, group: _Group, size: int, is_compiled: bool) -> BatchPart:
-        table, requests = common.block_table_tensor, group.shape[0]
+    def build_for_drafting(self, common_attn_metadata: Any, draft_index: int) -> BatchParts:
+        """The parts of a batch of the model that drafts, whose exact lengths only the device knows.
+
+        Args:
+            common_attn_metadata: vLLM's account, not filled up to a graph's size.
+            draft_index: Which draft of each request is made.
+        """
+        longest = self._longest_decode + 1  # some of these models are given the next token beside
+        starts, _ = _on_host(common_attn_metadata)
+        table, lengths = common_attn_metadata.block_table_tensor, common_attn_metadata.seq_lens
+        most = np.full(len(table), common_attn_metadata.max_seq_len)
+        size = self._drafting_size(common_attn_metadata.num_actual_tokens)
+        if size is not None and len(table) != power_of_two(len(table)):
+            rows = self._on_device(rows_of(0, power_of_two(len(table)), len(table)))
+            table, lengths = table[rows], lengths[rows]
+        groups = split(starts, most, count_decodes(starts, longest), longest, size)
+        return self._parts(groups, table, size, lengths)
+
+    def _drafting_size(self, tokens: int) -> int | None:
+        """Tokens of a compiled step of the model that drafts; None where it is not compiled."""
+        most = self._compilation.max_cudagraph_capture_size or 0
+        has_graphs = self._compilation.cudagraph_mode.mixed_mode() == CUDAGraphMode.FULL
+        is_compiled = has_graphs and not self._drafts.enforce_eager and tokens <= most
+        return min(power_of_two(tokens), most) if is_compiled else None
+
+    def _parts(
+        self,
+        groups: Sequence[Group],
+        table: torch.Tensor,
+        size: int | None,
+        exact: torch.Tensor | None = None,
+    ) -> BatchParts:
+        """The parts; with exact lengths on the device, (rows of the table), where there are such."""
+        parts = [self._part(group, table, size, exact) for group in groups]
+        tokens = sum(int(group.counts.sum()) for group in groups) if size is None else size
+        in_order = len(groups) == 1 and groups[0].is_in_order(tokens) and groups[0].size == tokens
+        return BatchParts(parts, None if in_order else self._on_device(places_of(groups, tokens)))
+
+    def _part(
+        self, group: Group, table: torch.Tensor, size: int | None, exact: torch.Tensor | None
+    ) -> BatchPart:
+        requests = group.shape[0]
         pages = min(power_of_two(-(-int(group.lengths.max()) // self._block_size)), table.shape[1])
         # A compiled step gets the rows of all requests, which it has at any number of decodes.
-        is_whole = not is_compiled or (group.first == 0 and requests == len(table))
-        rows = np.minimum(group.first + np.arange(requests), len(table) - 1)
+        is_whole = size is None or (group.first == 0 and requests == len(table))
+        own = slice(group.first, group.first + requests)
+        rows = None if is_whole else self._on_device(rows_of(group.first, requests, len(table)))
+        if exact is None:
+            positions = self._on_device(group.positions())
+        else:
+            lengths = exact[own] if rows is None else exact[rows]
+            positions = (lengths[:, None] + self._on_device(group.offsets())).clamp(min=0)
         return BatchPart(
-            tokens=None if group.is_in_order(size) else self._on_device(group.tokens()),
-            positions=self._on_device(group.positions()),
-            pages=table[group.first : group.first + requests, :pages] if is_whole else table[:, :pages],
-            rows=None if is_whole else self._on_device(rows),
+            tokens=None
+            if group.is_in_order(size or int(group.counts.sum()))
+            else self._on_device(group.tokens()),
+            positions=positions,
+            pages=table[own, :pages] if rows is None else table[:, :pages],
+            rows=rows,
             block_size=self._block_size,
         )
 
@@ -175,87 +222,15 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
         return torch.from_numpy(array).to(self.device)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Requests of one part on the host.
+def _on_host(common_attn_metadata: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Where the tokens of requests start and end, and how long these are at most.
 
-    Attributes:
-        first: The place of the first of them in the batch.
-        starts: Where each one's tokens start in the batch, (requests) int64.
-        counts: How many each has, (requests) int64.
-        lengths: Tokens of each up to its last new one, (requests).
-        shape: Requests and tokens of each that the part has, no fewer than there are.
+    What only fills a graph stands behind, without tokens, and is left out.
     """
-
-    first: int
-    starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    lengths: npt.NDArray[Any]
-    shape: tuple[int, int]
-
-    @property
-    def size(self) -> int:
-        """Tokens of the part."""
-        return self.shape[0] * self.shape[1]
-
-    def is_in_order(self, size: int) -> bool:
-        """Whether the part's tokens are the first of a batch of that size, one after another."""
-        return self.first == 0 and (self.shape[1] == 1 or self.shape == (1, size))
-
-    def tokens(self) -> npt.NDArray[np.int64]:
-        """Where each token stands in the batch."""
-        return self._filled(self.starts, int(self.starts[0])).astype(np.int64)
-
-    def positions(self) -> npt.NDArray[np.int32]:
-        """Each token's position in its request."""
-        return self._filled(self.lengths - self.counts, 0).astype(np.int32)
-
-    def used(self) -> npt.NDArray[np.int64]:
-        """Where the batch's tokens stand in the part, flat."""
-        return np.flatnonzero(self._is_used())
-
-    def _filled(self, begins: npt.NDArray[Any], filling: int) -> npt.NDArray[Any]:
-        """Numbers from each request's own on; what fills the part up has another."""
-        rows = np.zeros((self.shape[0], 1), np.int64)
-        rows[: len(begins), 0] = begins
-        return np.where(self._is_used(), rows + np.arange(self.shape[1]), filling)
-
-    def _is_used(self) -> npt.NDArray[np.bool_]:
-        counts = np.zeros((self.shape[0], 1), np.int64)
-        counts[: len(self.counts), 0] = self.counts
-        return np.arange(self.shape[1]) < counts
-
-
-def _shapes(
-    longer: npt.NDArray[np.int64], decodes: int, size: int | None
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Requests and tokens of each, of both parts.
-
-    Args:
-        longer: The tokens of each request that adds several.
-        decodes: How many requests add one.
-        size: Tokens of the compiled step; None for one that is not.
-    """
-    longest = int(longer.max(initial=1))
-    if size is None:
-        return (decodes, 1), (len(longer), longest)
-    if len(longer) == 0:
-        return (size, 1), (0, 1)
-    if decodes == 0 and len(longer) == 1:
-        return (0, 1), (1, size)
-    return (min(power_of_two(decodes), size), 1), (power_of_two(len(longer)), power_of_two(longest))
-
-
-def _places(groups: Sequence[_Group], size: int) -> npt.NDArray[np.int64]:
-    """Where each token of the batch stands in the parts one after another; 0 for what only fills it up."""
-    begins = np.cumsum([0, *(group.size for group in groups)])
-    used = np.concatenate([begin + group.used() for begin, group in zip(begins, groups)])
-    return np.append(used, np.zeros(size - len(used), np.int64))
-
-
-def power_of_two(number: int) -> int:
-    """The least that is no less: programs are made for few numbers, not for each."""
-    return 1 << max(number - 1, 0).bit_length() if number else 0
+    starts = common_attn_metadata.query_start_loc_cpu.numpy().astype(np.int64)
+    requests = int(np.count_nonzero(np.diff(starts)))
+    lengths = common_attn_metadata.seq_lens_cpu_upper_bound.numpy()[:requests].clip(min=1)
+    return starts[: requests + 1], lengths
 
 
 class PagedAttention(AttentionImpl[BatchParts]):
@@ -301,10 +276,9 @@ class PagedAttention(AttentionImpl[BatchParts]):
             key: (tokens, heads, size).
             value: (tokens, heads, size).
             kv_cache: (pages, heads, block size, 2 * size), with the tokens of a page outermost in memory.
-            slot_mapping: Each token's slot, (tokens) int64; -1 for one that only fills a graph.
+            slot_mapping: Each token's slot, (tokens) int64; -1 for one that is not to be written.
         """
-        if torch.compiler.is_compiling():
-            slot_mapping = slot_mapping.clamp(min=0)  # of the page that no request has
+        slot_mapping = slot_mapping.clamp(min=0)  # of the page that no request has
         slots = kv_cache.transpose(1, 2).flatten(0, 1)
         count = slot_mapping.shape[0]
         slots.index_copy_(0, slot_mapping, torch.cat((key[:count], value[:count]), -1).to(slots.dtype))

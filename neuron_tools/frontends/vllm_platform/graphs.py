@@ -12,7 +12,7 @@ from vllm.config import CUDAGraphMode
 from vllm.forward_context import BatchDescriptor, get_forward_context, is_forward_context_available
 from vllm.v1.cudagraph_dispatcher import CudagraphDispatcher
 
-from neuron_tools.frontends.vllm_platform.attention import power_of_two
+from neuron_tools.frontends.vllm_platform.groups import power_of_two
 
 
 def token_buckets(sizes: Sequence[int], most: int) -> list[int]:
@@ -27,14 +27,31 @@ def token_buckets(sizes: Sequence[int], most: int) -> list[int]:
 
 
 class StepSizes(CudagraphDispatcher):
-    """Chooses how many tokens a step is compiled for."""
+    """Chooses how many tokens a step is compiled for, of the model or of one that drafts."""
+
+    def __init__(self, vllm_config: Any) -> None:
+        super().__init__(vllm_config)
+        self._sizes = self.compilation_config.cudagraph_capture_sizes
+
+    def initialize_cudagraph_keys(self, cudagraph_mode: CUDAGraphMode, *arguments: Any) -> None:
+        """Take the sizes back that vLLM has made multiples of a decode's tokens where one has drafts.
+
+        Args:
+            cudagraph_mode: Which steps have graphs.
+            arguments: Tokens of a decode.
+        """
+        if cudagraph_mode.mixed_mode() != CUDAGraphMode.NONE and self._sizes:
+            self.compilation_config.cudagraph_capture_sizes = self._sizes
+            self.compilation_config.max_cudagraph_capture_size = self._sizes[-1]
+        super().initialize_cudagraph_keys(cudagraph_mode, *arguments)
 
     def dispatch(
         self, num_tokens: int, uniform_decode: bool = False, *arguments: Any, **options: Any
     ) -> tuple[CUDAGraphMode, BatchDescriptor]:
         """Take a power of two where requests add several tokens: prompts have any length."""
         most = self.compilation_config.max_cudagraph_capture_size or 0
-        if not uniform_decode and self.cudagraph_mode.mixed_mode() == CUDAGraphMode.FULL:
+        is_single = uniform_decode and self.uniform_decode_query_len == 1
+        if not is_single and self.cudagraph_mode.mixed_mode() != CUDAGraphMode.NONE:
             num_tokens = max(num_tokens, min(power_of_two(num_tokens), most))
         found: tuple[CUDAGraphMode, BatchDescriptor]
         found = super().dispatch(num_tokens, uniform_decode, *arguments, **options)

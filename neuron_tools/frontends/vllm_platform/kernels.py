@@ -11,9 +11,11 @@ from vllm import _custom_ops
 from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
 from vllm.triton_utils.dispatcher import KernelOverride
 from vllm.v1.sample import rejection_sampler
+from vllm.v1.spec_decode import utils as spec_decode
 from vllm.v1.worker import block_table
 
-from neuron_tools.frontends.vllm_platform import experts
+from neuron_tools.frontends.vllm_platform import drafting, experts
+from neuron_tools.frontends.vllm_platform.owners import owners_of
 
 
 def install() -> None:
@@ -24,6 +26,10 @@ def install() -> None:
         (rejection_sampler._rejection_greedy_sample, accept_greedily),
         (rejection_sampler._rejection_random_sample, accept_at_random),
         (rejection_sampler._sample_recovered_tokens, recover),
+        (spec_decode._eagle_prepare_next_token_padded, drafting.choose_next),
+        (spec_decode._eagle_prepare_inputs_padded, drafting.find_last),
+        (spec_decode._eagle_step_slot_mapping_metadata, drafting.advance),
+        (spec_decode._copy_and_expand_eagle_inputs, drafting.insert_next),
     )
     for launcher, function in replacements:
         if not isinstance(launcher.kernel, KernelOverride):
@@ -50,7 +56,7 @@ def map_slots(
         block_size: Tokens of a page.
         parallel_options: Of context parallelism, which the platform lacks.
     """
-    requests = _owners(query_start_loc[1:], num_tokens)
+    requests = owners_of(query_start_loc[1:], num_tokens)
     positions = positions[:num_tokens]
     pages = block_table[requests, positions // block_size]
     slots[:num_tokens] = pages * block_size + positions % block_size
@@ -71,7 +77,7 @@ def expand(
         sizes: Of the kernel's blocks.
     """
     chosen = torch.where(values == replaced, replacement, values)
-    output.copy_(chosen[_owners(ends, output.shape[0])])
+    output.copy_(chosen[owners_of(ends, output.shape[0])])
 
 
 def accept_greedily(
@@ -153,13 +159,7 @@ def recover(
         left = target_probs.scatter(1, drafts.clamp(min=0).long()[:, None], 0.0)
     else:
         left = (target_probs - draft_probs).clamp(min=0)
-    output.copy_((left * inverse[_owners(ends, drafts.shape[0])]).argmax(1))
-
-
-def _owners(ends: torch.Tensor, count: int) -> torch.Tensor:
-    """The request of each token, (tokens) int64: as many as have ended where it stands."""
-    tokens = torch.arange(count, device=ends.device)
-    return (tokens[:, None] >= ends).sum(1)
+    output.copy_((left * inverse[owners_of(ends, drafts.shape[0])]).argmax(1))
 
 
 def _write(

@@ -11,8 +11,8 @@ import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
 NAME = "neuron"
-_DRAFTS = ("ngram", "suffix")
-"""Methods of speculative decoding that need no model of their own, whose drafting is Triton's."""
+_DRAFTS = ("ngram", "suffix", "draft_model", "eagle")
+"""Methods of speculative decoding whose kernels have a form in PyTorch's operators."""
 _GRACE_S = 60
 """What an engine and its workers are given to end before they are killed: they write the rest of profiles."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
@@ -70,8 +70,7 @@ class NeuronPlatform(Platform):
             scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.{name}"
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
-        # Drafts are of any number for each request: a step would seldom have the shape of one before.
-        if not compilation.cudagraph_mode.has_full_cudagraphs() or vllm_config.speculative_config:
+        if not compilation.cudagraph_mode.has_full_cudagraphs():
             compilation.cudagraph_mode = CUDAGraphMode.NONE
         else:
             from neuron_tools.frontends.vllm_platform.graphs import token_buckets
@@ -110,6 +109,10 @@ class NeuronPlatform(Platform):
         needs = attn_selector_config._asdict()
         _refuse(PagedAttentionBackend.validate_configuration(**needs, device_capability=None))
         return f"{_PACKAGE}.attention.PagedAttentionBackend"
+
+    @classmethod
+    def check_runner_kv_caches_multi_layer(cls) -> None:
+        """Layers of two models may have the same number: one of them drafts."""
 
     @classmethod
     def get_device_name(cls, device_id: int = 0) -> str:
@@ -186,7 +189,7 @@ def _asked_in_vain(vllm_config: Any) -> Iterable[str]:
     if cache is not None and not PagedAttentionBackend.supports_kv_cache_dtype(cache.cache_dtype):
         yield f"kv_cache_dtype {cache.cache_dtype} not supported"
     if drafts is not None and drafts.method not in _DRAFTS:
-        yield f"drafts by {drafts.method} not supported, only by {' and '.join(_DRAFTS)}"
+        yield f"drafts by {drafts.method} not supported, only by {', '.join(_DRAFTS)}"
 
 
 def _refuse(reasons: Iterable[str]) -> None:

@@ -1,4 +1,8 @@
-"""Writes a Llama and a Mixtral with random weights, a tokenizer of words `w0`, `w1`, ..., a LoRA adapter."""
+"""Writes a Llama and a Mixtral with random weights, a tokenizer of words `w0`, `w1`, ..., a LoRA adapter.
+
+Beside them a model that drafts for the Llama, its weights not quite the same, and an EAGLE head, which
+repeats what the Llama has just said: both are right now and then.
+"""
 
 import json
 import sys
@@ -46,7 +50,8 @@ sizes = {
     "max_position_embeddings": 256,
     "initializer_range": 0.2,  # far from uniform logits: rounding chooses no token
 }
-LlamaForCausalLM(LlamaConfig(**sizes)).float().save_pretrained(folder)
+llama = LlamaForCausalLM(LlamaConfig(**sizes)).float()
+llama.save_pretrained(folder)
 
 adapter, rank = Path(folder) / "adapter", 4
 adapter.mkdir()
@@ -63,3 +68,23 @@ settings = {"peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": [
 mixtral = Path(folder) / "mixtral"
 tokenizer_in(mixtral)
 MixtralForCausalLM(MixtralConfig(**sizes, num_local_experts=4)).float().save_pretrained(mixtral)
+
+drafting = Path(folder) / "drafting"
+tokenizer_in(drafting)
+with torch.no_grad():
+    for weights in llama.parameters():
+        weights += 0.02 * torch.randn_like(weights)
+llama.save_pretrained(drafting)
+
+eagle = Path(folder) / "eagle"
+tokenizer_in(eagle)
+LlamaConfig(**{**sizes, "num_hidden_layers": 1}, architectures=["LlamaForCausalLM"]).save_pretrained(eagle)
+head = {
+    name: 0.02 * weights
+    for name, weights in llama.model.layers[0].state_dict(prefix="layers.0.").items()
+    if "input_layernorm" not in name  # EAGLE has none
+}
+head["fc.weight"] = torch.cat(
+    (torch.zeros(128, 128), torch.eye(128)), 1
+)  # the Llama's state, not the embedding
+save_file({name: weights.clone() for name, weights in head.items()}, eagle / "model.safetensors")
