@@ -68,6 +68,7 @@ class Module:
     Attributes:
         aliases: (position of a result, position of a parameter) pairs: the result may take over the
             parameter's memory, whose old content nobody reads afterwards (in-place operators, donation).
+        in_order: Operations run in the order in which they stand, as far as fusion leaves it.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Module:
     parameter_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+    in_order: bool = False
 
     def shape_of(self, value: int) -> tuple[int, ...]:
         """Shape of a value."""

@@ -8,7 +8,7 @@ operations may join as its epilogue. Everything else is a group of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
@@ -335,12 +335,29 @@ class _Fusion(Joining):
         self._add(group, operation, Shape.FULL)
 
     def _ordered(self) -> tuple[Group, ...]:
-        """Groups so that every group comes after its ancestors; ties keep the program's order."""
-        order = sorted(range(len(self._groups)), key=lambda i: (self._groups[i].ancestors.bit_count(), i))
+        """Groups so that every group comes after its ancestors: those with few of them first, or in the
+        order of the program, where what it computes again shall not be there before it is needed.
+        """
+        order = sorted(range(len(self._groups)), key=self._ancestor_count)
+        if self._module.in_order:
+            order = self._in_program_order(order)
         used_by = self._uses()
         for group in self._groups:
             group.outputs = tuple(value for value in group.shapes if self._is_output(value, group, used_by))
         return tuple(self._groups[index] for index in order if self._groups[index].operations)
+
+    def _ancestor_count(self, index: int) -> int:
+        return self._groups[index].ancestors.bit_count()
+
+    def _in_program_order(self, valid: Sequence[int]) -> list[int]:
+        """As they were begun, each with those of its ancestors that are still missing before it."""
+        done, order = 0, list[int]()
+        for index, group in enumerate(self._groups):
+            missing = (group.ancestors | 1 << index) & ~done
+            alone = missing == 1 << index
+            order += [index] if alone else [each for each in valid if missing >> each & 1]
+            done |= missing
+        return order
 
     def _uses(self) -> dict[int, set[int]]:
         """Root value -> ids of the groups that read it."""

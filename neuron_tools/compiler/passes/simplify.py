@@ -8,6 +8,7 @@ reshape only added unit dimensions broadcasts the value itself; each barrier has
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from neuron_tools.compiler.graph import OrderedPass, Rewriter
 from neuron_tools.compiler.hlo import Module, Operation
@@ -39,16 +40,21 @@ def simplify(module: Module) -> Module:
 
 
 def remove_barriers(module: Module) -> Module:
-    """Let values behind barriers be those before them, when nothing will be merged any more."""
-    rewriter = Rewriter(module)
+    """Let values behind barriers be those before them, when nothing will be merged any more.
+
+    A program with barriers runs in its own order: what it computes again, to keep no memory for it, is ready
+    long before it is needed.
+    """
+    rewriter, has_barriers = Rewriter(module), False
     for original in module.operations:
         operation = rewriter.renamed(original)
         if operation.opcode == BARRIER:
+            has_barriers = True
             for result, operand in zip(operation.results, operation.operands):
                 rewriter.alias(result, operand)
         else:
             rewriter.operations.append(operation)
-    return rewriter.finish()
+    return replace(rewriter.finish(), in_order=module.in_order or has_barriers)
 
 
 class _Simplifier(OrderedPass):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint as plain_checkpoint
 
-from neuron_tools import compat
+from neuron_tools import compat, hardware
+from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.frontends import executables
+from neuron_tools.records.program import TensorKind
 from tests.unit.frontends.torch_xla.conftest import Provider
 
 
@@ -30,10 +33,15 @@ def provider():
     remove()
 
 
-def gradients(device, run, end_step=lambda: None):
+def gradients(device, run, end_step=lambda: None, *, width=8, rows=4, blocks=2):
     torch.manual_seed(0)
-    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8)) for _ in range(2)))
-    value = torch.rand(4, 8)
+    model = nn.Sequential(
+        *(
+            nn.Sequential(nn.Linear(width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width))
+            for _ in range(blocks)
+        )
+    )
+    value = torch.rand(rows, width)
     end_step()
     model, value = model.to(device), value.to(device).requires_grad_()
     made = value
@@ -61,6 +69,31 @@ def test_what_pytorchs_own_computes_again_is_merged_as_on_the_device(checkpoint,
 
     gradients(xm.xla_device(), run, xm.mark_step)
     assert activations(provider.last) == 2
+
+
+@pytest.mark.slow
+def test_activations_of_one_block_are_in_memory_at_a_time(checkpoint, provider):
+    import torch_xla.core.xla_model as xm
+
+    def held(run):
+        gradients(xm.xla_device(), run, xm.mark_step, width=256, rows=2048, blocks=4)
+        return held_bytes(compile_module(provider.last, hardware.get("trn1")))
+
+    def kept(block, made):
+        return block(made)
+
+    assert held(checkpoint) < 0.6 * held(kept)
+
+
+def held_bytes(program):
+    """Bytes of intermediates in HBM that are in use at once, at most."""
+    changes = np.zeros(len(program.dmas) + 1, np.int64)
+    for number in np.unique(program.dmas["tensor"]):
+        if program.tensors[number].kind is TensorKind.INTERMEDIATE and number >= 0:
+            touched = np.flatnonzero(program.dmas["tensor"] == number)
+            changes[touched[0]] += program.tensors[number].byte_count
+            changes[touched[-1] + 1] -= program.tensors[number].byte_count
+    return int(np.cumsum(changes).max())
 
 
 def activations(module):

@@ -1,3 +1,5 @@
+import pytest
+
 from neuron_tools.compiler.passes.fusion import fuse
 from neuron_tools.compiler.passes.groups import Domain, Shape, reduction_domain
 from neuron_tools.compiler.passes.pipeline import optimise
@@ -114,3 +116,25 @@ def test_reductions_choose_their_space():
     assert space((4, 8, 16), (0, 1, 2)) == (Domain(1, 1, 512), Shape.ROW)
     assert space((64, 64, 16), (0, 1, 2)) == (None, Shape.LATE)
     assert space((4, 8, 16, 2), (0, 2)) is None
+
+
+SQUARE = "tensor<64x64xf32>"
+
+
+def _product(result, left, right):
+    types = f"({SQUARE}, {SQUARE}) -> {SQUARE}"
+    return f"{result} = stablehlo.dot_general {left}, {right}, contracting_dims = [1] x [0] : {types}"
+
+
+@pytest.mark.parametrize("has_barrier", [True, False])
+def test_what_is_computed_again_behind_a_barrier_runs_where_the_program_says(has_barrier):
+    barrier = f"%b = stablehlo.optimization_barrier %a : {SQUARE}"
+    late = [barrier, _product("%2", "%b", "%w")] if has_barrier else [_product("%2", "%w", "%w")]
+    text = function(
+        f"%a: {SQUARE}, %w: {SQUARE}", SQUARE, _product("%0", "%a", "%w"), _product("%1", "%0", "%w"), *late,
+        _product("%r", "%1", "%2"),
+    )  # fmt: skip
+    read = module(text)
+    first, second, late, last = (each.results[0] for each in read.operations if each.opcode == "dot_general")
+    order = [group.operations[0].results[0] for group in fuse(optimise(read)).groups if group.kind == "dot"]
+    assert order == ([first, second, late, last] if has_barrier else [first, late, second, last])
