@@ -4,9 +4,9 @@ The same loop of small eager operations runs plain, recorded, and under torch.pr
 those of the loop over the number of operations. Starting and stopping are left out of what is compared:
 torch.profiler builds its result when it stops, while a capture's profile is assembled by another process.
 Ours with starting and stopping stands alone. Publishing is the processor time of the thread that writes the
-simulated driver's tree, over the time of a recorded loop. Sampling is what the process's own processor time
-grows by, that of the sampler's thread included, over turns of a recorded training
-loop with and without looks.
+simulated driver's tree, over the time of a recorded loop. Assembling is the processor time of all threads in
+which a recorded loop's log becomes a profile. Sampling is what the process's own processor time grows by,
+that of the sampler's thread included, over turns of a recorded training loop with and without looks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -24,7 +26,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from neuron_tools.capture.assembler import Assembler
+from neuron_tools.capture.environment import child_environment
 from neuron_tools.capture.host_samples.sampler import HostSampler
+from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.device import native
 from neuron_tools.device.driver.runtime import torch_driver
 
@@ -34,6 +39,15 @@ DEEP = 24  # frames between the script and the operation, as in a model made of 
 RATIO_TARGET = Target("<=", 3)
 PUBLISHING_TARGET = Target("<=", 1)
 PUBLISHING_THREAD = "neuron-sysfs"
+ASSEMBLING_TARGET = Target("<=", 120, "python")
+LOOP = """
+import sys, torch
+x = torch.ones(8, 8, device="neuron")
+w = torch.ones(8, 8, device="neuron", requires_grad=True)
+for _ in range(int(sys.argv[1])):
+    torch.relu(x * w).sum().backward()
+    w.grad = None
+"""
 SAMPLING_TARGET = Target("<=", 2)
 STEPS_PER_TURN = 15
 
@@ -186,6 +200,20 @@ def _publishing_figure(seconds: float) -> Figure:
     return Figure("publishing in the simulated driver's tree", percent, "%", PUBLISHING_TARGET, note=note)
 
 
+def _assembling_figure(turns: int) -> Figure:
+    """Processor time that assembling takes for each eager operation, without what is derived at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = CaptureOptions(Path(folder) / "loop.nprof")
+        command = [sys.executable, "-c", LOOP, str(turns)]
+        assembler = Assembler(options, command)
+        subprocess.run(command, env={**os.environ, **child_environment(options)}, check=True)
+        started_s = process_time()
+        executions = assembler.finish(complete=True, exit_status=0, derived=False).executions
+        taken_us = (process_time() - started_s) * 1e6
+    note = f"{executions:,} operations, forward and backward"
+    return Figure("assembling an eager operation", taken_us / executions, "us", ASSEMBLING_TARGET, note=note)
+
+
 def _training() -> Callable[[], None]:
     layers = [torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True) for _ in range(2)]
     model = torch.nn.Sequential(*layers).to("neuron")
@@ -256,6 +284,7 @@ def run(quick: bool) -> list[Figure]:
                 *_recording_figures(turns, rounds),
                 _addition_figure(20_000, rounds * 2),
                 _publishing_figure(3 if quick else 10),
+                _assembling_figure(5_000 if quick else 30_000),
                 _sampling_figure(60 if quick else 400),
             ]
         finally:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from neuron_tools.arrays import Table
 from neuron_tools.capture.host_rows import IN_OPTIMIZER
-from neuron_tools.frozen import frozen
 
 NO_SEQUENCE = -1
 IN_BACKWARD = 16  # bit of the record column `flags`
@@ -28,8 +27,7 @@ REMEMBERED_THREADS = 8
 """Threads whose forward operations are remembered: those that ran one last."""
 
 
-@frozen
-class Origin:
+class Origin(NamedTuple):
     """Where an execution came from: numbers of the log's stack and module definitions.
 
     Attributes:
@@ -43,6 +41,29 @@ class Origin:
     backward: bool
     recomputed: bool = False
     caller: int = 0
+
+
+class LoggedExecution(NamedTuple):
+    """What a record tells of an execution, as numbers of Python, which are read faster one by one."""
+
+    kind: int
+    device: int
+    thread: int
+    executable: int
+    stack: int
+    module: int
+    device_start_ns: int
+    device_end_ns: int
+    sequence: int
+    forward_sequence: int
+    forward_thread: int
+    flags: int
+    address: int
+
+    @classmethod
+    def of(cls, records: Table) -> Iterator[LoggedExecution]:
+        """Each of some records of the log."""
+        return map(cls._make, zip(*(records[name].tolist() for name in cls._fields)))
 
 
 Place = tuple[int, int, int]
@@ -99,43 +120,41 @@ class Attribution:
         self._last: Place = (0, 0, 0)
         self._last_module = 0
 
-    def origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
+    def origin(self, record: LoggedExecution) -> Origin:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
-        stack, module = int(record["stack"]), int(record["module"])
+        stack, module = record.stack, record.module
         if backward := self._backward_origin(record, stack, module):
             return backward
         if stack == 0:
             return _origin(self._last, backward=False)
         origin = self._called(record, stack, module)
-        self._remember(int(record["thread"]), int(record["sequence"]), (stack, module, origin.caller))
+        self._remember(record.thread, record.sequence, (stack, module, origin.caller))
         return origin
 
-    def passive_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
+    def passive_origin(self, record: LoggedExecution) -> Origin:
         """Origin of a record that tells nothing of others: a collective, logged when it ends, or memory."""
-        stack, module = int(record["stack"]), int(record["module"])
+        stack, module = record.stack, record.module
         if backward := self._backward_origin(record, stack, module):
             return backward
         return self._called(record, stack, module) if stack else _origin(self._last, backward=True)
 
-    def _called(self, record: npt.NDArray[np.void] | np.void, stack: int, module: int) -> Origin:
+    def _called(self, record: LoggedExecution, stack: int, module: int) -> Origin:
         """Origin of what a module or the program does, also while a backward pass goes on."""
         if not _is_recomputed(record):
             return Origin(stack, module, False)
         # PyTorch's older checkpoints have a node of their own, which no operation before it stands for.
-        found = self._find(int(record["forward_thread"]), int(record["forward_sequence"]), is_own=True)
+        found = self._find(record.forward_thread, record.forward_sequence, is_own=True)
         forward, _, caller = found or (0, 0, 0)
         return Origin(stack, module, False, recomputed=True, caller=caller or forward)
 
-    def _backward_origin(
-        self, record: npt.NDArray[np.void] | np.void, stack: int, module: int
-    ) -> Origin | None:
+    def _backward_origin(self, record: LoggedExecution, stack: int, module: int) -> Origin | None:
         """Origin of what autograd does, or a hook of it; None of what a module or the program does."""
         if stack != 0 and module != 0:  # computed again: autograd calls no module of itself
             return None
-        forward = int(record["forward_sequence"])
+        forward = record.forward_sequence
         if forward == NO_SEQUENCE:
-            return Origin(stack, module, True) if stack and int(record["flags"]) & IN_BACKWARD else None
-        if found := self._find(int(record["forward_thread"]), forward):
+            return Origin(stack, module, True) if stack and record.flags & IN_BACKWARD else None
+        if found := self._find(record.forward_thread, forward):
             return _origin(found, backward=True)
         stack, module, caller = self._last if stack == 0 else (stack, module, 0)
         return Origin(stack, module or self._last_module, True, caller=caller)
@@ -165,8 +184,8 @@ def _origin(place: Place, *, backward: bool) -> Origin:
     return Origin(stack, module, backward, caller=caller)
 
 
-def _is_recomputed(record: npt.NDArray[np.void] | np.void) -> bool:
+def _is_recomputed(record: LoggedExecution) -> bool:
     """Of what a module or the program does: whether a backward pass goes on, and no optimizer steps in it."""
-    flags = int(record["flags"])
-    in_backward = int(record["forward_sequence"]) != NO_SEQUENCE or flags & IN_BACKWARD
+    flags = record.flags
+    in_backward = record.forward_sequence != NO_SEQUENCE or flags & IN_BACKWARD
     return bool(in_backward and not flags & IN_OPTIMIZER)

@@ -6,7 +6,7 @@ into an interned list and becomes an Arrow dictionary array only when a block is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,16 +42,29 @@ class TextPool:
         """Codes of many texts."""
         return np.array([self.code(text) for text in texts], np.int32)
 
+    def codes_by(self, keys: npt.NDArray[Any], text: Callable[[int], str | None]) -> Codes:
+        """Codes of texts that follow from numbers: each distinct number is asked for once."""
+        distinct, places = np.unique(keys, return_inverse=True)
+        return self.codes(map(text, distinct.tolist()))[places]
+
     def array(self, codes: Codes) -> pa.DictionaryArray:
         """Arrow dictionary array whose dictionary holds only the texts that occur in `codes`."""
-        used, compact = np.unique(codes, return_inverse=True)
-        has_null = bool(len(used)) and used[0] == NULL_CODE
-        texts = [self._texts[code] for code in used[1 if has_null else 0 :]]
-        indices = compact.astype(np.int32) - (1 if has_null else 0)
-        mask = indices < 0 if has_null else None
+        used, indices = self._compact(codes)
+        texts = [self._texts[code] for code in used.tolist()]
+        nulls = codes == NULL_CODE
         return pa.DictionaryArray.from_arrays(
-            pa.array(indices, pa.int32(), mask=mask), pa.array(texts, pa.string())
+            pa.array(indices, pa.int32(), mask=nulls if nulls.any() else None), pa.array(texts, pa.string())
         )
+
+    def _compact(self, codes: Codes) -> tuple[Codes, Codes]:
+        """The codes that occur, but null, ascending, and the place of each code among them."""
+        if len(self._texts) > len(codes):
+            used, places = np.unique(np.append(codes, NULL_CODE), return_inverse=True)
+            return used[1:], places[:-1].astype(np.int32) - 1
+        occurs = np.zeros(len(self._texts) + 1, bool)  # the last is null's
+        occurs[codes] = True
+        used = np.flatnonzero(occurs[:-1]).astype(np.int32)
+        return used, (np.cumsum(occurs, dtype=np.int32) - 1)[codes]
 
 
 class TextPools:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from neuron_tools.arrays import Ints, Table
+from neuron_tools.arrays import Bools, Ints, Table
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, TensorName
 from neuron_tools.capture.host_rows import IN_OPTIMIZER, INSTANCE_ID
@@ -15,6 +16,8 @@ from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.records.capture_log import RecordKind
 
+ALLOCATE = int(RecordKind.ALLOCATE)
+CATEGORIES = (None, "optimizer", "gradient", "activation", "other")
 EVENT_KINDS = {int(RecordKind.ALLOCATE): "allocate", int(RecordKind.FREE): "free"}
 _PLACE = ("layer", "stack_frame_ids", "source_file")
 _HBM_COLUMNS = [name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")]
@@ -66,7 +69,7 @@ class DeviceMemory:
         }
 
     def _held_after(self, chosen: Table) -> Ints:
-        signed = np.where(chosen["kind"] == int(RecordKind.ALLOCATE), chosen["bytes"], -chosen["bytes"])
+        signed = np.where(chosen["kind"] == ALLOCATE, chosen["bytes"], -chosen["bytes"])
         held = np.zeros(len(chosen), np.int64)
         for device in np.unique(chosen["device"]):
             rows = chosen["device"] == device
@@ -80,39 +83,42 @@ class DeviceMemory:
         table["timestamp"] = chosen["host_start_ns"]
         table["device_idx"] = self._cores(chosen)
         table["hbm_idx"] = np.zeros(len(chosen), np.int64)
-        table["instance_id"] = [INSTANCE_ID] * len(chosen)
+        table["instance_id"] = (
+            pa.array([INSTANCE_ID]).dictionary_encode().take(pa.array(np.zeros(len(chosen), np.int32)))
+        )
         table["process_idx"] = np.full(len(chosen), self._process_idx, np.int32)
         return table
 
     def _event_rows(
         self, chosen: Table, held: Ints, origins: Sequence[ExecutionOrigin], definitions: Definitions
     ) -> dict[str, Any]:
-        places: list[ExecutionOrigin | None] = [None] * len(chosen)
-        for row, origin in zip(np.flatnonzero(chosen["kind"] == int(RecordKind.ALLOCATE)), origins):
-            places[row] = origin
+        allocates = chosen["kind"] == ALLOCATE
+        places: dict[ExecutionOrigin | None, int] = {None: 0}
+        place = np.zeros(len(chosen), np.int64)
+        place[allocates] = [places.setdefault(origin, len(places)) for origin in origins]
+        is_backward = np.array([bool(each and each.numbers["is_backward"]) for each in places], bool)[place]
+        lines = np.array([each.numbers["source_line"] if each else 0 for each in places], np.int32)
         numbers = {
             "event_idx": self._events + np.arange(len(chosen), dtype=np.int64),
             "timestamp": chosen["host_start_ns"],
             "address": chosen["address"],
             "size": chosen["bytes"],
             "held_bytes": held,
-            "source_line": np.array(
-                [each.numbers["source_line"] if each else 0 for each in places], np.int32
-            ),
-            "is_backward": np.array([bool(each and each.numbers["is_backward"]) for each in places], bool),
+            "source_line": lines[place],
+            "is_backward": is_backward,
             "process_idx": np.full(len(chosen), self._process_idx, np.int32),
             "pcore_idx": self._cores(chosen),
         }
         self._events += len(chosen)
         texts = {
-            name: self._pools[name].codes(each.texts[name] if each else None for each in places)
+            name: self._pools[name].codes(each.texts[name] if each else None for each in places)[place]
             for name in _PLACE
         }
-        texts["kind"] = self._pools["kind"].codes(EVENT_KINDS[kind] for kind in chosen["kind"].tolist())
-        texts["framework_name"] = self._pools["framework_name"].codes(
-            definitions.names.get(name) or None for name in chosen["name"].tolist()
+        texts["kind"] = self._pools["kind"].codes_by(chosen["kind"], EVENT_KINDS.get)
+        texts["framework_name"] = self._pools["framework_name"].codes_by(
+            chosen["name"], lambda number: definitions.names.get(number) or None
         )
-        texts["category"] = self._pools["category"].codes(map(_category, chosen, places))
+        texts["category"] = self._pools["category"].codes(CATEGORIES)[_category(chosen, is_backward)]
         return self._pools.table(numbers, texts)
 
     def _cores(self, chosen: Table) -> Ints:
@@ -120,12 +126,12 @@ class DeviceMemory:
         return cores
 
 
-def _category(record: np.void, origin: ExecutionOrigin | None) -> str | None:
-    """What a tensor is by the place where its memory was taken."""
-    if origin is None:
-        return None
-    if record["flags"] & IN_OPTIMIZER:
-        return "optimizer"
-    if origin.numbers["is_backward"]:
-        return "gradient"
-    return "activation" if record["module"] else "other"
+def _category(chosen: Table, is_backward: Bools) -> Ints:
+    """What each tensor is by the place where its memory was taken, as a place in `CATEGORIES`."""
+    conditions = [
+        chosen["kind"] != ALLOCATE,
+        (chosen["flags"] & IN_OPTIMIZER) != 0,
+        is_backward,
+        chosen["module"] != 0,
+    ]
+    return np.select(conditions, range(len(conditions)), len(conditions))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.replay import LaidTable, Replay
 from neuron_tools.capture.stacks import StackRegistry
-from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
+from neuron_tools.capture.table_template import CORE_COLUMN, ExecutionOrigin, TableTemplate, joined
 from neuron_tools.capture.tables import (
     collectives,
     dependencies,
@@ -35,10 +36,11 @@ from neuron_tools.simulator.instruction_costs import is_estimate
 
 Ints = npt.NDArray[np.int64]
 LEVELS = ("HloInstruction", "FrameworkInstruction")
+MOST_ROWS = 1 << 19
+"""Of all tables: of a block, and of the kinds of execution that are kept for the next one. About 60 MB."""
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """One execution of an executable on a NeuronCore.
 
     Attributes:
@@ -59,6 +61,19 @@ class ExecutableRows:
     executable: Executable
     tables: Mapping[str, TableTemplate]
     id_count: int
+
+
+class _LaidKinds:
+    """The rows of kinds of execution: of an executable that was asked for at one place."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[int, tuple[ExecutionOrigin, ...]], int] = {}
+        self.tables: dict[str, LaidTable] = defaultdict(LaidTable)
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(table.rows for table in self.tables.values())
 
 
 @dataclass(eq=False)
@@ -84,54 +99,85 @@ class ExecutionTables:
         self._pools: dict[str, TextPools] = defaultdict(TextPools)
         self._rows: dict[int, tuple[ExecutableRows, ...]] = {}
         self._of_code: dict[int, tuple[ExecutableRows, ...]] = {}
+        self._row_counts: dict[int, int] = {}
+        self._id_counts: dict[int, int] = {}
+        self._laid = _LaidKinds()
 
     def add(self, executable: Executable) -> None:
         """Make an executable known; what it has in common with others of the same code is kept once."""
         rows = tuple(map(self._templates, executable.of_cores))
         code = id(executable.program.instructions)
         first = self._of_code.setdefault(code, rows)
-        self._rows[executable.number] = tuple(map(_in_common, first, rows))
+        rows = self._rows[executable.number] = tuple(map(_in_common, first, rows))
+        self._row_counts[executable.number] = sum(
+            table.rows for each in rows for table in each.tables.values()
+        )
+        self._id_counts[executable.number] = sum(each.id_count for each in rows)
 
     def knows(self, number: int) -> bool:
         """Whether the executable was added."""
         return number in self._rows
 
+    def blocks(self, executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
+        """The executions in runs of a bounded number of rows, or of one that has more."""
+        ends = np.cumsum([self._row_counts[execution.executable] for execution in executions])
+        first = done = 0
+        while first < len(executions):
+            last = max(int(np.searchsorted(ends, done + MOST_ROWS, "right")), first + 1)
+            yield executions[first:last]
+            first, done = last, int(ends[last - 1])
+
     def rows(self, executions: Sequence[Execution]) -> dict[str, dict[str, Any]]:
         """Columns by table for these executions."""
         if not executions:
             return {}
-        parts = [part for execution in executions for part in self._parts(execution)]
-        chosen = [rows for _, rows in parts]
-        block = self._block(
-            [part for part, _ in parts], np.array([rows.id_count for rows in chosen], np.int64)
-        )
+        if len(executions) == 1:  # of a graph, maybe, so large that a copy of its rows is not kept
+            laid = _LaidKinds()
+        else:
+            if self._laid.rows > MOST_ROWS:
+                self._laid = _LaidKinds()
+            laid = self._laid
+        block = self._block(executions, self._kinds(executions, laid))
         tables = {}
-        for name in chosen[0].tables:
-            columns = replay([rows.tables[name] for rows in chosen], block, self._pools[name], self._calls)
+        for name, table in laid.tables.items():
+            columns = table.replay(block, self._pools[name])
             if columns is not None:
+                columns["process_idx"] = np.full(len(columns[CORE_COLUMN]), self.process_idx, np.int64)
                 tables[name] = _complete(name, columns)
         return tables
 
-    def _parts(self, execution: Execution) -> list[tuple[Execution, ExecutableRows]]:
-        """The execution on each physical core, with its rows."""
-        first = execution.core * self.core.logical_core_size
-        return [
-            (replace(execution, core=first + number), rows)
-            for number, rows in enumerate(self._rows[execution.executable])
-        ]
+    def _kinds(self, executions: Sequence[Execution], laid: _LaidKinds) -> Ints:
+        """The kind of each execution, laid down where it was not."""
+        keys = [(execution.executable, execution.origins) for execution in executions]
+        new = [key for key in dict.fromkeys(keys) if key not in laid.numbers]
+        for key in new:
+            laid.numbers[key] = len(laid.numbers)
+        if new:
+            for name in self._rows[new[0][0]][0].tables:
+                laid.tables[name].add([self._of_cores(name, *key) for key in new])
+        return np.array([laid.numbers[key] for key in keys], np.int64)
 
-    def _block(self, executions: Sequence[Execution], id_counts: Ints) -> Replay:
+    def _of_cores(self, name: str, executable: int, origins: tuple[ExecutionOrigin, ...]) -> TableTemplate:
+        """The rows of all physical cores, whose runs of ids follow each other."""
+        parts, first_id = [], 0
+        for core, rows in enumerate(self._rows[executable]):
+            table = rows.tables[name]
+            if table.rows:
+                placed = table.called_from(origins, self._pools[name], self._calls)
+                parts.append(placed.on_core(core, first_id))
+            first_id += rows.id_count
+        return joined(parts)
+
+    def _block(self, executions: Sequence[Execution], kinds: Ints) -> Replay:
+        id_counts = np.array([self._id_counts[execution.executable] for execution in executions], np.int64)
         first_id = self.next_id + np.cumsum(id_counts) - id_counts
         self.next_id += int(id_counts.sum())
-        count = len(executions)
+        cores = np.array([execution.core for execution in executions], np.int64)
         return Replay(
+            kinds=kinds,
             start_ns=np.array([execution.start_ns for execution in executions], np.int64),
             first_id=first_id,
-            origins=[execution.origins for execution in executions],
-            constants={
-                "process_idx": np.full(count, self.process_idx, np.int64),
-                "pcore_idx": np.array([execution.core for execution in executions], np.int64),
-            },
+            first_core=cores * self.core.logical_core_size,
         )
 
     def _templates(self, executable: Executable) -> ExecutableRows:

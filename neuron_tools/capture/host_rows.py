@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from neuron_tools.arrays import Table
-from neuron_tools.capture.columns import TextPools
+from neuron_tools.arrays import Ints, Table
+from neuron_tools.capture.columns import Codes, TextPool, TextPools
 from neuron_tools.capture.definitions import Definitions
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
@@ -40,51 +40,69 @@ EVENT_NAMES = {
 RUNTIME_SOURCE, HARDWARE_SOURCE = "neuron_rt", "neuron_hw"
 INSTANCE_ID = "simulated"
 IN_OPTIMIZER = 1  # bit of the record column `flags`
+MODULE_CALL, COLLECTIVE, COPY_TO_DEVICE = (
+    int(kind) for kind in (RecordKind.MODULE_CALL, RecordKind.COLLECTIVE, RecordKind.COPY_TO_DEVICE)
+)
+KIND_BITS = 8
+KIND_MASK = (1 << KIND_BITS) - 1
 
 
 def host_spans(
     records: Table, definitions: Definitions, process_idx: int, pools: TextPools, stacks: StackRegistry
 ) -> dict[str, Any]:
     """HostSpan rows: what the user's threads did, in virtual host time."""
-    chosen = records[np.isin(records["kind"], [int(kind) for kind in SPAN_KINDS])]
-    kinds = {int(kind): text for kind, text in SPAN_KINDS.items()}
-    called = [definitions.stacks.get(int(record["stack"]), ()) for record in chosen]
-    frames = [stack[0] if stack else None for stack in called]
+    chosen = records[np.isin(records["kind"], list(SPAN_KINDS))]
+    called, stack = np.unique(chosen["stack"], return_inverse=True)
+    stacks_called = [definitions.stacks.get(number, ()) for number in called.tolist()]
+    frames = [frames[0] if frames else None for frames in stacks_called]
+    leaves = [stacks.leaf(frames) or None for frames in stacks_called]
     texts = {
-        "name": pools["name"].codes(_span_name(record, definitions) for record in chosen),
-        "kind": pools["kind"].codes(_span_kind(record, kinds) for record in chosen),
-        "layer": pools["layer"].codes(_layer(record, definitions) for record in chosen),
-        "source_file": pools["source_file"].codes(frame.file if frame else None for frame in frames),
-        "stack_frame_ids": pools["stack_frame_ids"].codes(stacks.leaf(stack) or None for stack in called),
+        "name": pools["name"].codes_by(_name_keys(chosen), lambda key: _span_name(key, definitions)),
+        "kind": pools["kind"].codes_by(
+            chosen["kind"] | (chosen["flags"] & IN_OPTIMIZER) << KIND_BITS, _span_kind
+        ),
+        "layer": pools["layer"].codes_by(chosen["module"], lambda number: _layer(number, definitions)),
+        "source_file": pools["source_file"].codes(frame.file if frame else None for frame in frames)[stack],
+        "stack_frame_ids": pools["stack_frame_ids"].codes(leaves)[stack],
     }
     numbers = {
         **_interval(chosen["host_start_ns"], chosen["host_end_ns"]),
         "process_idx": np.full(len(chosen), process_idx, np.int32),
         "thread_idx": chosen["thread"].astype(np.int32),
-        "source_line": np.array([frame.line if frame else 0 for frame in frames], np.int32),
+        "source_line": np.array([frame.line if frame else 0 for frame in frames], np.int32)[stack],
     }
     return pools.table(numbers, texts)
 
 
-def _layer(record: np.void, definitions: Definitions) -> str:
-    module = definitions.modules.get(int(record["module"]))
-    return layer_path(module.path) if module else NO_LAYER
+def _layer(module: int, definitions: Definitions) -> str:
+    found = definitions.modules.get(module)
+    return layer_path(found.path) if found else NO_LAYER
 
 
-def _span_kind(record: np.void, kinds: dict[int, str]) -> str:
-    in_optimizer = record["kind"] == RecordKind.RANGE and record["flags"] & IN_OPTIMIZER
-    return "optimizer" if in_optimizer else kinds[int(record["kind"])]
+def _span_kind(key: int) -> str:
+    """The kind's text; `key` has the kind in its lowest bits, above them whether an optimizer steps."""
+    kind = RecordKind(key & KIND_MASK)
+    return "optimizer" if kind == RecordKind.RANGE and key >> KIND_BITS else SPAN_KINDS[kind]
 
 
-def _span_name(record: np.void, definitions: Definitions) -> str:
-    if record["kind"] == RecordKind.MODULE_CALL:
-        module = definitions.modules.get(int(record["module"]))
+def _name_keys(records: Table) -> Ints:
+    """What each record's name follows from: its kind, and above it the number of what it names."""
+    kind = records["kind"]
+    named = np.where(kind == MODULE_CALL, records["module"], records["name"])
+    named = np.where(kind == COLLECTIVE, records["executable"], named)
+    keys: Ints = named.astype(np.int64) << KIND_BITS | kind
+    return keys
+
+
+def _span_name(key: int, definitions: Definitions) -> str:
+    kind, number = RecordKind(key & KIND_MASK), key >> KIND_BITS
+    if kind == RecordKind.MODULE_CALL:
+        module = definitions.modules.get(number)
         return module.path if module else ""
-    if record["kind"] == RecordKind.COLLECTIVE:
-        part = definitions.collectives.get(int(record["executable"]))
+    if kind == RecordKind.COLLECTIVE:
+        part = definitions.collectives.get(number)
         return part.title if part else "collective"
-    name = definitions.names.get(int(record["name"]), "")
-    return name or RecordKind(int(record["kind"])).name.lower()
+    return definitions.names.get(number, "") or kind.name.lower()
 
 
 def system_events(
@@ -102,59 +120,57 @@ def system_events(
     The rows of one call share a `flow_id`: the call's, and for what runs one of each physical core. Those of
     record i have the ids from first_id + (1 + logical_core_size) i on.
     """
-    places = np.flatnonzero(np.isin(records["kind"], [int(kind) for kind in EVENT_NAMES]))
+    places = np.flatnonzero(np.isin(records["kind"], list(EVENT_NAMES)))
     chosen, ids = records[places], first_id + (1 + logical_core_size) * places.astype(np.int64)
-    device_names = [EVENT_NAMES[RecordKind(int(kind))][1] for kind in chosen["kind"]]
-    parts = [_events(chosen, definitions, "host", ids, pools)]
-    flows = [[str(number)] for number in ids]
-    joined_flows = list(flows)
-    for part in range(logical_core_size):
-        wanted = [name == RUNNING_EVENT if part else name is not None for name in device_names]
-        on_device = np.array(wanted, bool)
-        numbers, names = _events(chosen[on_device], definitions, "device", ids[on_device] + 1 + part, pools)
-        parts.append(({**numbers, "part": np.full(int(on_device.sum()), part, np.int64)}, names))
-        joined_flows += [flow for flow, kept in zip(flows, on_device) if kept]
-    parts[0][0]["part"] = np.zeros(len(chosen), np.int64)
-    columns = {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]}
-    texts = {name: np.concatenate([part[1][name] for part in parts]) for name in parts[0][1]}
-    count = len(columns["id"])
-    columns["nc_idx"] = (columns["nc_idx"] + first_core) * logical_core_size + columns.pop("part")
-    table = pools.table(columns, texts)
-    table["flow_id"] = joined_flows
-    table["process_idx"] = np.full(count, process_idx, np.int32)
-    table["process_id"] = np.full(count, process_id, np.int64)
-    return table
-
-
-def _events(
-    records: Table, definitions: Definitions, side: str, ids: npt.NDArray[np.int64], pools: TextPools
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    which, source = (0, RUNTIME_SOURCE) if side == "host" else (1, HARDWARE_SOURCE)
-    names = [EVENT_NAMES[RecordKind(int(kind))][which] for kind in records["kind"]]
-    numbers = {
-        "id": ids,
-        **_interval(records[f"{side}_start_ns"], records[f"{side}_end_ns"]),
-        "thread_id": records["thread"].astype(np.int64),
-        "nc_idx": records["device"].astype(np.int64),
+    device_names = pools["name"].codes_by(chosen["kind"], lambda kind: EVENT_NAMES[RecordKind(kind)][1])
+    is_running = device_names == pools["name"].code(RUNNING_EVENT)
+    on_device = [
+        np.flatnonzero(is_running if part else device_names >= 0) for part in range(logical_core_size)
+    ]
+    call = np.concatenate([np.arange(len(chosen)), *on_device])
+    part = np.repeat(np.arange(logical_core_size + 1) - 1, [len(chosen), *map(len, on_device)])
+    is_host, called = part < 0, chosen[call]
+    columns = {
+        "id": ids[call] + 1 + part,
+        **_interval(
+            *(
+                np.where(is_host, called[f"host_{end}_ns"], called[f"device_{end}_ns"])
+                for end in ("start", "end")
+            )
+        ),
+        "thread_id": called["thread"].astype(np.int64),
+        "nc_idx": (called["device"].astype(np.int64) + first_core) * logical_core_size + np.maximum(part, 0),
+        "flow_id": _one_each(pa.array(ids).cast(pa.string()).take(pa.array(call))),
+        "process_idx": np.full(len(call), process_idx, np.int32),
+        "process_id": np.full(len(call), process_id, np.int64),
     }
+    host_names = pools["name"].codes_by(chosen["kind"], lambda kind: EVENT_NAMES[RecordKind(kind)][0])
+    host_source, device_source = pools["trace_event_source"].codes([RUNTIME_SOURCE, HARDWARE_SOURCE])
     texts = {
-        "name": pools["name"].codes(names),
-        "trace_event_source": pools["trace_event_source"].codes([source] * len(records)),
-        "instance_id": pools["instance_id"].codes([INSTANCE_ID] * len(records)),
-        "extra_attributes_json": pools["extra_attributes_json"].codes(_attributes(records, definitions)),
+        "name": np.where(is_host, host_names[call], device_names[call]),
+        "trace_event_source": np.where(is_host, host_source, device_source),
+        "instance_id": np.full(len(call), pools["instance_id"].code(INSTANCE_ID), np.int32),
+        "extra_attributes_json": _attributes(chosen, definitions, pools["extra_attributes_json"])[call],
     }
-    return numbers, texts
+    return pools.table(columns, texts)
 
 
-def _attributes(records: Table, definitions: Definitions) -> list[str]:
-    known: dict[tuple[int, ...], str] = {}
-    texts = []
-    padded = np.where(records["kind"] == RecordKind.COPY_TO_DEVICE, records["address"], 0)
+def _one_each(values: pa.Array) -> pa.ListArray:
+    """A list of one value for each."""
+    return pa.ListArray.from_arrays(np.arange(len(values) + 1, dtype=np.int32), values)
+
+
+def _attributes(records: Table, definitions: Definitions, pool: TextPool) -> Codes:
+    known: dict[tuple[int, ...], int] = {}
+    codes = []
+    padded = np.where(records["kind"] == COPY_TO_DEVICE, records["address"], 0)
     for key in zip(*(records[each].tolist() for each in ("name", "executable", "bytes")), padded.tolist()):
-        if key not in known:
-            known[key] = _attribute_text(definitions.names.get(key[0], ""), *key[1:])
-        texts.append(known[key])
-    return texts
+        code = known.get(key)
+        if code is None:
+            text = _attribute_text(definitions.names.get(key[0], ""), *key[1:])
+            code = known[key] = pool.code(text)
+        codes.append(code)
+    return np.array(codes, np.int32)
 
 
 def _attribute_text(name: str, executable: int, byte_count: int, packed_padding: int) -> str:
@@ -169,5 +185,5 @@ def _attribute_text(name: str, executable: int, byte_count: int, packed_padding:
     return json.dumps(fields)
 
 
-def _interval(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+def _interval(start: Ints, end: Ints) -> dict[str, Any]:
     return {"start_ts": start, "end_ts": end, "duration_ns": end - start}

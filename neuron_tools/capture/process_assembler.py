@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture import host_rows
-from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.attribution import Attribution, LoggedExecution, Origin
 from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.device_memory import DeviceMemory
@@ -22,6 +22,7 @@ from neuron_tools.capture.replicas import replica_process_row
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
+from neuron_tools.capture.tables.execution_information import ExecutionInformation
 from neuron_tools.capture.tables.kernels import kernel_tables
 from neuron_tools.capture.tables.origin import callers, execution_origin
 from neuron_tools.capture.tables.rank_collectives import Meetings, RankCollectives
@@ -33,11 +34,10 @@ from neuron_tools.records.executable import Executable
 BLOCK_RECORDS = 8192
 PROCESS_ID_SHIFT = 48  # ids of process n start at n << 48
 EVENT_ID_BIT = 1 << 47  # ids of SystemProfileEvents rows stand apart
-EXECUTION_KINDS = tuple(
-    int(kind)
-    for kind in (RecordKind.OPERATION, RecordKind.GRAPH, RecordKind.FUSED_OPERATION, RecordKind.FUSED)
+FUSED_OPERATION, FUSED, ALLOCATE = (
+    int(kind) for kind in (RecordKind.FUSED_OPERATION, RecordKind.FUSED, RecordKind.ALLOCATE)
 )
-FOLLOWED_KINDS = (*EXECUTION_KINDS, int(RecordKind.ALLOCATE))
+FOLLOWED_KINDS = (int(RecordKind.OPERATION), int(RecordKind.GRAPH), FUSED_OPERATION, FUSED, ALLOCATE)
 HOST_TIMES, DEVICE_TIMES = ("host_start_ns", "host_end_ns"), ("device_start_ns", "device_end_ns")
 
 
@@ -73,6 +73,7 @@ class ProcessAssembler:
         self._tables = ExecutionTables(
             core, process_idx, first_id, stacks, with_instructions=with_instructions
         )
+        self._information = ExecutionInformation(process_idx, core.logical_core_size)
         self._attribution = Attribution()
         self._fused_origins: list[Origin] = []
         self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)
@@ -204,33 +205,36 @@ class ProcessAssembler:
 
     def _write_executions(self, records: npt.NDArray[np.void]) -> list[ExecutionOrigin]:
         """Write what ran; where each of the block's ALLOCATE records comes from."""
-        executions, chosen, allocated = [], [], []
-        for record in records[np.isin(records["kind"], FOLLOWED_KINDS)]:
-            if record["kind"] == RecordKind.ALLOCATE:
+        executions: list[Execution] = []
+        ends_ns: list[int] = []
+        allocated = []
+        for record in LoggedExecution.of(records[np.isin(records["kind"], FOLLOWED_KINDS)]):
+            if record.kind == ALLOCATE:
                 allocated.append(self._execution_origin(self._attribution.passive_origin(record)))
                 continue
             origins = self._origins(record)
-            number = int(record["executable"])
-            if origins and number and self._is_known(number):
-                executions.append(self._execution(record, number, origins))
-                chosen.append(record)
-        for name, columns in self._tables.rows(executions).items():
-            self._writer.append(name, columns)
+            if origins and record.executable and self._is_known(record.executable):
+                executions.append(self._execution(record, origins))
+                ends_ns.append(record.device_end_ns)
+        for block in self._tables.blocks(executions):
+            for name, columns in self._tables.rows(block).items():
+                self._writer.append(name, columns)
         if executions:
-            self._writer.append("ExecutionInfo", self._execution_info(executions, chosen))
+            info = self._information.rows(executions, ends_ns, self._executables)
+            self._writer.append("ExecutionInfo", info)
         self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
         self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
         return allocated
 
-    def _origins(self, record: np.void) -> list[Origin]:
+    def _origins(self, record: LoggedExecution) -> list[Origin]:
         """Where an execution was asked for; nothing yet for an operation that ran in a later record's."""
-        if record["kind"] == RecordKind.FUSED:
+        if record.kind == FUSED:
             origins, self._fused_origins = self._fused_origins, []
             # The log may begin in the middle of them.
-            return (origins or [self._attribution.origin(record)])[-int(record["address"]) :]
+            return (origins or [self._attribution.origin(record)])[-record.address :]
         origin = self._attribution.origin(record)
-        if record["kind"] == RecordKind.FUSED_OPERATION:
+        if record.kind == FUSED_OPERATION:
             self._fused_origins.append(origin)
             return []
         return [origin]
@@ -270,33 +274,12 @@ class ProcessAssembler:
         """Device time at which the last execution ended."""
         return self._end_ns
 
-    def _execution_info(self, executions: list[Execution], records: list[np.void]) -> dict[str, list[Any]]:
-        """A row for each physical core of each execution."""
-        rows: dict[str, list[Any]] = {}
-        for place, (execution, record) in enumerate(zip(executions, records)):
-            executable = self._executables[execution.executable]
-            for part, program in enumerate(executable.program.of_cores):
-                row = {
-                    "execution_index": self.executions + place,
-                    "neff_name": executable.name,
-                    "execution_start_ts": int(record["device_start_ns"]),
-                    "execution_end_ts": int(record["device_end_ns"]),
-                    "num_subgraphs": executable.program.physical_cores,
-                    "row_count": len(program.instructions),
-                    "process_idx": self.process_idx,
-                    "executable_idx": executable.number,
-                    "pcore_idx": execution.core * self._logical_core_size + part,
-                }
-                for name, value in row.items():
-                    rows.setdefault(name, []).append(value)
-        return rows
-
-    def _execution(self, record: np.void, number: int, origins: list[Origin]) -> Execution:
+    def _execution(self, record: LoggedExecution, origins: list[Origin]) -> Execution:
         return Execution(
-            executable=number,
-            start_ns=int(record["device_start_ns"]),
-            core=int(record["device"]) + self._first_core,
-            origins=tuple(self._execution_origin(origin) for origin in origins),
+            record.executable,
+            record.device_start_ns,
+            record.device + self._first_core,
+            tuple(map(self._execution_origin, origins)),
         )
 
     def _execution_origin(self, origin: Origin) -> ExecutionOrigin:

@@ -1,7 +1,7 @@
-"""A table's relative rows for one executable, and how many executions of them become one block.
+"""A table's relative rows for one executable.
 
 Times are relative to the execution's start, references are positions in the execution's own run of ids.
-Replaying an execution adds one offset to the times and one to the references.
+Replaying an execution (`replay`) adds one offset to the times and one to the references.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from neuron_tools.arrays import Ints
 from neuron_tools.capture import calling_stacks
@@ -20,6 +19,7 @@ from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import Codes, TextPools
 
 Column = TypeVar("Column", bound=npt.NDArray[Any])
+CORE_COLUMN = "pcore_idx"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,59 @@ class TableTemplate:
             texts=_shared(self.texts, other.texts),
         )
 
-    def with_origin(self, name: str, values: npt.NDArray[Any], taken: Sequence[Any]) -> npt.NDArray[Any]:
+    def called_from(
+        self, origins: Sequence[ExecutionOrigin], pools: TextPools, calls: CallingStacks | None = None
+    ) -> TableTemplate:
+        """The same rows with what they take from an execution; they take no more from it then.
+
+        Args:
+            origins: Those of the execution's operations: one, or several that ran fused.
+            pools: The table's text pools.
+            calls: Continues the stacks of a graph's rows by that of its call.
+        """
+        numbers = {name: self._number(name, values, origins) for name, values in self.numbers.items()}
+        texts = {name: self._text(name, codes, origins, pools, calls) for name, codes in self.texts.items()}
+        return TableTemplate(self.rows, numbers, self.times, self.references, texts)
+
+    def on_core(self, core: int, first_id: int) -> TableTemplate:
+        """The rows as those of one of an execution's physical cores.
+
+        Args:
+            core: Counted from the execution's first.
+            first_id: First of the core's own run of ids, in the execution's.
+        """
+        references = self.references
+        if first_id:
+            references = {
+                name: np.where(local < 0, local, local + first_id) for name, local in references.items()
+            }
+        cores = np.full(self.rows, core, np.int64)
+        return replace(self, numbers={**self.numbers, CORE_COLUMN: cores}, references=references)
+
+    def _number(
+        self, name: str, values: npt.NDArray[Any], origins: Sequence[ExecutionOrigin]
+    ) -> npt.NDArray[Any]:
+        if name in self.origin_numbers and name in origins[0].numbers:
+            return self._with_origin(name, values, [origin.numbers[name] for origin in origins])
+        if name in self.origin_flags and origins[0].numbers.get(name):
+            return np.ones_like(values)
+        return values
+
+    def _text(
+        self,
+        name: str,
+        codes: Codes,
+        origins: Sequence[ExecutionOrigin],
+        pools: TextPools,
+        calls: CallingStacks | None,
+    ) -> Codes:
+        if name not in self.origin or name not in origins[0].texts:
+            return codes
+        if calls is not None and name == calling_stacks.COLUMN and self.origin_rows is not None:
+            codes = calls.continued(codes, origins[0].texts[name], pools[name])
+        return self._with_origin(name, codes, [pools[name].code(origin.texts[name]) for origin in origins])
+
+    def _with_origin(self, name: str, values: npt.NDArray[Any], taken: Sequence[Any]) -> npt.NDArray[Any]:
         """A column in which the rows of `origin_rows` have the value of their operation, one of `taken`."""
         kept = self.own.get(name)
         if self.members is not None:
@@ -83,7 +135,7 @@ def _shared(columns: Mapping[str, Column], others: Mapping[str, Column]) -> dict
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ExecutionOrigin:
     """What an eager operation, or a call of a graph, puts into the origin columns."""
 
@@ -91,88 +143,19 @@ class ExecutionOrigin:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Executions to write, in order.
-
-    Attributes:
-        start_ns: Device time at which each starts.
-        first_id: First id of each execution's run of ids.
-        origins: Those of each execution's operations: one, or several that ran fused.
-        constants: Per-execution numbers that all its rows get (e.g. process_idx, pcore_idx).
-    """
-
-    start_ns: Ints
-    first_id: Ints
-    origins: Sequence[Sequence[ExecutionOrigin]]
-    constants: Mapping[str, Ints]
+def joined(templates: Sequence[TableTemplate]) -> TableTemplate:
+    """The rows of several templates that take nothing from their execution, one below another."""
+    filled = [template for template in templates if template.rows]
+    if len(filled) < 2:
+        return filled[0] if filled else TableTemplate(0)
+    return TableTemplate(
+        sum(template.rows for template in filled),
+        _joined([template.numbers for template in filled]),
+        _joined([template.times for template in filled]),
+        _joined([template.references for template in filled]),
+        _joined([template.texts for template in filled]),
+    )
 
 
-def replay(
-    templates: Sequence[TableTemplate], block: Replay, pools: TextPools, calls: CallingStacks | None = None
-) -> dict[str, Any] | None:
-    """Columns of all executions' rows of one table; None where there is no row.
-
-    Args:
-        templates: The table's template of each execution of the block, in order.
-        block: Offsets and origins, one entry per template.
-        pools: The table's text pools.
-        calls: Continues the stacks of a graph's rows by that of its call.
-    """
-    lengths = np.array([template.rows for template in templates], np.int64)
-    if not lengths.sum():
-        return None
-    first = next(template for template in templates if template.rows)
-    columns: dict[str, Any] = {}
-    for name in first.numbers:
-        columns[name] = _numbers(name, templates, block)
-    for name in first.times:
-        columns[name] = _join(templates, "times", name) + np.repeat(block.start_ns, lengths)
-    for name in first.references:
-        columns[name] = _references(_join(templates, "references", name), np.repeat(block.first_id, lengths))
-    for name, values in block.constants.items():
-        columns[name] = np.repeat(values, lengths)
-    texts = {name: _texts(name, templates, block, pools, calls) for name in first.texts}
-    return pools.table(columns, texts)
-
-
-def _join(templates: Sequence[TableTemplate], group: str, name: str) -> npt.NDArray[Any]:
-    return np.concatenate([getattr(t, group)[name] for t in templates if t.rows])
-
-
-def _references(local: Ints, first_id: Ints) -> pa.Array:
-    return pa.array(local + first_id, mask=local < 0)
-
-
-def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> npt.NDArray[Any]:
-    parts = []
-    for template, origins in zip(templates, block.origins):
-        if template.rows:
-            values = template.numbers[name]
-            if name in template.origin_numbers and name in origins[0].numbers:
-                values = template.with_origin(name, values, [origin.numbers[name] for origin in origins])
-            elif name in template.origin_flags and origins[0].numbers.get(name):
-                values = np.ones_like(values)
-            parts.append(values)
-    return np.concatenate(parts)
-
-
-def _texts(
-    name: str,
-    templates: Sequence[TableTemplate],
-    block: Replay,
-    pools: TextPools,
-    calls: CallingStacks | None,
-) -> Codes:
-    parts = []
-    for template, origins in zip(templates, block.origins):
-        if not template.rows:
-            continue
-        codes = template.texts[name]
-        if name in template.origin and name in origins[0].texts:
-            if calls is not None and name == calling_stacks.COLUMN and template.origin_rows is not None:
-                codes = calls.continued(codes, origins[0].texts[name], pools[name])
-            taken = [pools[name].code(origin.texts[name]) for origin in origins]
-            codes = template.with_origin(name, codes, taken)
-        parts.append(codes)
-    return np.concatenate(parts)
+def _joined(columns: Sequence[Mapping[str, Column]]) -> dict[str, Any]:
+    return {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neuron_tools.arrays import Ints
 from neuron_tools.capture.columns import TextPools
@@ -86,8 +87,8 @@ def framework_table(
 
 def with_intervals(columns: dict[str, Any]) -> dict[str, Any]:
     """Complete a level's columns: its one time interval as text, its counts as one-element lists."""
-    starts, ends = columns["start_ts"].tolist(), columns["end_ts"].tolist()
-    columns["time_intervals"] = [f"[[{start},{end}]]" for start, end in zip(starts, ends)]
+    starts, ends = (pa.array(columns[name]).cast(pa.string()) for name in ("start_ts", "end_ts"))
+    columns["time_intervals"] = pc.binary_join_element_wise("[[", starts, ",", ends, "]]", "")
     offsets = np.arange(len(starts) + 1, dtype=np.int32)
     for name in LIST_COLUMNS:
         columns[name] = pa.ListArray.from_arrays(offsets, pa.array(columns[name], pa.int64()))

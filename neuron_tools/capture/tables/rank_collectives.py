@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Table
-from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.attribution import Attribution, LoggedExecution, Origin
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Collective, Definitions
 from neuron_tools.capture.replicas import replicated
@@ -98,7 +98,7 @@ class RankCollectives:
         ids = self._next_id + np.arange(len(known), dtype=np.int64)
         self._next_id += len(known)
         self._remember(chosen, known, ids, definitions)
-        origins = [attribution.passive_origin(record) for record in chosen]
+        origins = list(map(attribution.passive_origin, LoggedExecution.of(chosen)))
         numbers = {
             **self._numbers(chosen, known, ids, first_core, logical_core_size),
             **self._places(origins, definitions),

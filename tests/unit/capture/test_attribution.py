@@ -1,17 +1,23 @@
 import numpy as np
 
-from neuron_tools.capture.attribution import IN_BACKWARD, REMEMBERED_THREADS, Attribution, Origin
+from neuron_tools.capture.attribution import (
+    IN_BACKWARD,
+    REMEMBERED_THREADS,
+    Attribution,
+    LoggedExecution,
+    Origin,
+)
 from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
 def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1, flags=0):
-    row = np.zeros(1, RECORD_DTYPE)[0]
+    row = np.zeros(1, RECORD_DTYPE)
     row["kind"] = RecordKind.OPERATION
     row["stack"], row["module"], row["thread"] = stack, module, thread
     row["sequence"], row["forward_sequence"], row["forward_thread"] = sequence, forward, forward_thread
     row["flags"] = flags
-    return row
+    return next(LoggedExecution.of(row))
 
 
 def test_a_forward_operation_has_its_own_origin():
