@@ -1,4 +1,4 @@
-"""Conversion of elements between NumPy types: floats of one byte by tables, several times as fast."""
+"""Conversion of elements between NumPy types: floats of one byte by tables, many times as fast."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.arrays import Array
+from neuron_tools.compiled import compiled
 
 _SINGLE = np.dtype(np.float32)
 _BYTE_FLOATS = frozenset(
@@ -18,8 +20,6 @@ _BYTE_FLOATS = frozenset(
     )
 )  # fmt: skip
 _FLOATS = _BYTE_FLOATS | {_SINGLE, np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
-_BLOCK = 1 << 16
-"""Elements that are rounded at once: what lies between two steps stays in the processor's cache."""
 
 
 def as_element(array: Array, element: np.dtype[Any]) -> Array:
@@ -33,24 +33,44 @@ def as_element(array: Array, element: np.dtype[Any]) -> Array:
         return array
     if array.dtype not in _FLOATS or element not in _FLOATS or not _BYTE_FLOATS & {array.dtype, element}:
         return array.astype(element)
-    single = _values(array.dtype)[array.view(np.uint8)] if array.dtype in _BYTE_FLOATS else array
-    single = single.astype(_SINGLE, copy=False)
+    single = _single(array) if array.dtype in _BYTE_FLOATS else array.astype(_SINGLE, copy=False)
     return _rounded(single, element) if element in _BYTE_FLOATS else single.astype(element, copy=False)
 
 
+def _single(array: Array) -> Array:
+    """Floats of a byte as fp32."""
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return _decoded(_values(array.dtype), codes).reshape(array.shape)
+
+
 def _rounded(single: Array, element: np.dtype[Any]) -> Array:
-    """fp32 rounded to floats of a byte.
+    """fp32 rounded to floats of a byte."""
+    bits = np.ascontiguousarray(single).reshape(-1).view(np.uint32)
+    return _encoded(_codes(element), bits).view(element).reshape(single.shape)
+
+
+@compiled
+def _decoded(values: npt.NDArray[np.float32], codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """The value of each code."""
+    found = np.empty(codes.size, np.float32)
+    for place in range(codes.size):
+        found[place] = values[codes[place]]
+    return found
+
+
+@compiled
+def _encoded(codes: npt.NDArray[np.uint8], bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+    """The code of each fp32 number.
 
     The upper half of a number decides, and whether anything but zeros follows: as the half's last bit, that
     keeps the number on its side of every bound between two results (rounding to odd).
     """
-    flat = np.ascontiguousarray(single).reshape(-1)
-    codes, table = np.empty(flat.size, np.uint8), _codes(element)
-    for start in range(0, flat.size, _BLOCK):
-        halves = flat[start : start + _BLOCK].view(np.uint16).reshape(-1, 2)
-        upper = halves[:, 1] | (halves[:, 0] != 0)
-        np.take(table, upper, out=codes[start : start + _BLOCK], mode="clip")
-    return codes.view(element).reshape(single.shape)
+    found = np.empty(bits.size, np.uint8)
+    for place in range(bits.size):
+        number = bits[place]
+        follows = np.uint32((number & np.uint32(0xFFFF)) != 0)
+        found[place] = codes[number >> np.uint32(16) | follows]
+    return found
 
 
 @cache
