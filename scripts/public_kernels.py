@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "NEURON_TOOLS_PUBLIC_CODE"
 _HOST_MEMORY, _HOST_GIB = "TEST_ATTN_BLK_TKG_MAX_MEMORY_GB", 20
 """The library's variable for a host's memory, beyond which it skips cases, and its default."""
-_RESIDENT_SHARE = 0.25
-"""Part of a process's memory that large arrays may take before they lie in files."""
+_RESIDENT_SHARE, _KEPT_SHARE = 0.4, 1.0
+"""What a process keeps for large arrays, as parts of its memory: in memory, and of the file beyond it."""
 _INTERRUPTED = 2
 """pytest's exit code where the user stops it, or the plugin after a case."""
 
@@ -145,11 +145,12 @@ def _run_share(
         chosen.write_text("\n".join(left) + "\n")
         before = results.stat().st_size if results.is_file() else 0
         output = (options.results / f"output.{platform}.{job}").resolve()
-        resident = int(options.memory * _RESIDENT_SHARE * 2**30)
+        resident, kept = (int(options.memory * share * 2**30) for share in (_RESIDENT_SHARE, _KEPT_SHARE))
         variables = {plugin.CASES: str(chosen), plugin.RESULTS: str(results),
                      plugin.MEMORY: str(options.memory), plugin.SECONDS: str(options.timeout),
                      _HOST_MEMORY: str(min(options.memory, _HOST_GIB)),
-                     **file_memory.variables(options.results, resident_bytes=resident)}  # fmt: skip
+                     **file_memory.variables(options.results, resident_bytes=resident, kept_bytes=kept),
+                     }  # fmt: skip
         where = []
         if options.suite == "nki-library":
             where = [

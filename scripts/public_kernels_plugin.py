@@ -41,8 +41,8 @@ _OWN_ASSERTION = "[NCC_INKI016] Kernel validation exception"
 _MISTAKES = (LookupError, TypeError, AttributeError, NameError, ImportError)
 """Errors of Python, which tell little without their file."""
 _MESSAGE_CHARACTERS = 1500
-_KEPT_SHARE = 0.4
-"""Part of its memory that a process may keep from case to case."""
+_KEPT_SHARE = 0.3
+"""Part of its memory that a process may keep from case to case, beside that for large arrays."""
 
 _TOOK = pytest.StashKey[float]()
 """Seconds of processor time of a case."""
@@ -195,9 +195,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         if hasattr(sys, name):
             delattr(sys, name)
     gc.collect()
-    if _data_bytes() > _memory_limit() * _KEPT_SHARE:
+    most = _memory_limit() * _KEPT_SHARE + file_memory.resident_bytes()
+    if _data_bytes() > most:
         file_memory.let_go()
-    if _data_bytes() > _memory_limit() * _KEPT_SHARE:
+    if _data_bytes() > most:
         item.session.shouldstop = "this process keeps too much memory; another one goes on"
 
 
