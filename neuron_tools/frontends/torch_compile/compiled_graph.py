@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -10,12 +11,12 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _BoxedCodeGen
 
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.device import native
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_compile.foreseen_layout import keep_foreseen_layouts
 from neuron_tools.frontends.torch_compile.graph_lowering import framework_rows, lower_graph
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
 from neuron_tools.frontends.torch_hooks.modules import current_path
@@ -64,15 +65,13 @@ class CompiledGraph:
             native.unseen(self._record_execution),
         )
         self._end = native.unseen(_end_execution)
-        # The device runs `gm`; the graph that is lowered must survive its change of calling convention.
-        self._graph = fx.GraphModule(gm, gm.graph).graph
+        self._graph = gm.graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
         self._dynamic = any(_is_symbolic(node.meta.get("val")) for node in self._placeholders)
-        _allow_any_layout(gm.graph)
-        gm.graph.set_codegen(_BoxedCodeGen())
-        gm.recompile()
-        _LazyGraphModule.force_recompile(gm)
-        self._gm = gm
+        running = copy.deepcopy(gm.graph)  # that of `gm` is lowered as it is
+        keep_foreseen_layouts(running)
+        running.set_codegen(_BoxedCodeGen())
+        self._gm = fx.GraphModule(gm, running)
 
     def __call__(self, args: list[Any]) -> Any:
         """Run on `args`: tensors and, in dynamic graphs, sizes."""
@@ -149,14 +148,6 @@ class CompiledGraph:
 def _end_execution(was_suppressed: bool) -> None:
     native.suppress(was_suppressed)
     native.resume_clock()
-
-
-def _allow_any_layout(graph: fx.Graph) -> None:
-    """Views become reshapes: a CPU kernel may lay its result out differently from what tracing foresaw."""
-    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
-    for node in graph.nodes:
-        if node.target is view:
-            node.target = reshape
 
 
 def _stored(argument: Any) -> Any:

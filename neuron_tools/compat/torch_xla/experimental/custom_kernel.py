@@ -1,4 +1,4 @@
-"""`torch_xla.experimental.custom_kernel`: kernels for TPUs, which diffusers imports where it finds torch_xla."""
+"""`torch_xla.experimental.custom_kernel`: kernels for TPUs, one of which diffusers imports."""
 
 from neuron_tools.compat.absent import names_of
 
