@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,12 +23,13 @@ _READING = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_
 
 @frozen
 class _Call:
-    """One operation: its arguments, with the tensors in them, and what it returned."""
+    """One operation: its arguments, with the tensors in them, what it returned, and the text of its stack."""
 
     function: Any
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     result: Any
+    stack: str
 
     def inputs(self) -> list[torch.Tensor]:
         return _tensors((self.args, self.kwargs))
@@ -41,6 +43,7 @@ class Capture(TorchDispatchMode):
         self._calls: list[_Call] = []
         self._held: dict[StorageWeakRef, tuple[torch.Tensor, torch.Tensor]] = {}
         self._made: set[StorageWeakRef] = set()
+        self._stacks: dict[int, str] = {}
 
     def begin(self) -> None:
         """Capture what the calling thread and its backward passes do from here."""
@@ -79,12 +82,21 @@ class Capture(TorchDispatchMode):
     ) -> Any:
         named = dict(kwargs or {})
         self._hold_what_is_written(function, args, named)
-        call = _Call(function, args, named, function(*args, **named))
+        stack = self._stack()
+        call = _Call(function, args, named, _unseen(function, args, named), stack)
         if call.inputs() or _tensors(call.result):
             _refuse_reading(call)
             self._calls.append(call)
             self._note_what_is_made(call)
         return call.result
+
+    def _stack(self) -> str:
+        """The text of the stack of an operation; of a gradient, that of the operation it belongs to."""
+        if (node := torch._C._current_autograd_node()) is not None:
+            return self._stacks.get(node._sequence_nr(), "")
+        stack = "".join(traceback.format_stack())
+        self._stacks.setdefault(torch.autograd._get_sequence_nr() - 1, stack)
+        return stack
 
     def _hold_what_is_written(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         for tensor in _written(function, args, kwargs):
@@ -122,6 +134,7 @@ class _GraphBuilder:
         """Append a call."""
         args, kwargs = pytree.tree_map_only(torch.Tensor, self._value, (call.args, dict(call.kwargs)))
         node = self._graph.call_function(call.function, args, kwargs)
+        node.meta["stack_trace"] = call.stack
         if isinstance(call.result, torch.Tensor):
             self._note(call.result, node)
         elif isinstance(call.result, (list, tuple)):
@@ -168,6 +181,15 @@ class _GraphBuilder:
 
     def _note_view(self, tensor: torch.Tensor, node: fx.Node) -> fx.Node:
         return self._views.setdefault(_geometry(tensor), node)
+
+
+def _unseen(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a function returns; a backward pass calls it on a thread of its own, which is seen."""
+    suppressed = native.suppress(True)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        native.suppress(suppressed)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
