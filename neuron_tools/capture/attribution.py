@@ -1,10 +1,11 @@
 """Which line and module an execution belongs to.
 
-A forward operation knows its own stack and module. A backward operation runs on autograd's own thread,
-where there is no Python, or below the line that called it: it knows the sequence number of the forward
-operation it differentiates, and takes line and module from there, marked backward. What hooks do between two
-of them is backward at its own line. Activation checkpointing calls modules again in the middle of a backward
-operation: what they do is forward, at its own line, called by whoever called the forward operation.
+A forward operation knows its own stack and module. A backward operation has no Python: it knows the sequence
+number of the forward operation it differentiates, and takes line and module from there, marked backward. What
+hooks do between two of them is backward at its own line, and so is a backward operation written in Python,
+called by whoever called the forward operation. Activation checkpointing computes again in the middle of a
+backward operation: what is done in a module, or is to be differentiated in turn, is forward at its own line,
+called in the same way.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Origin(NamedTuple):
 
     Attributes:
         recomputed: A backward pass computes it again, which is forward work.
-        caller: Of that, and of its gradients, the stack of the forward operation that it is part of, which
-            autograd's thread does not have; 0 = none.
+        caller: Of that, of its gradients and of a backward written in Python, the stack of the forward
+            operation that it is part of, which autograd's thread does not have; 0 = none.
     """
 
     stack: int
@@ -142,20 +143,22 @@ class Attribution:
         """Origin of what a module or the program does, also while a backward pass goes on."""
         if not _is_recomputed(record):
             return Origin(stack, module, False)
-        # PyTorch's older checkpoints have a node of their own, which no operation before it stands for.
+        # A function of Python whose forward computes nothing has no operation: the one before is another's.
         found = self._find(record.forward_thread, record.forward_sequence, is_own=True)
         forward, _, caller = found or (0, 0, 0)
         return Origin(stack, module, False, recomputed=True, caller=caller or forward)
 
     def _backward_origin(self, record: LoggedExecution, stack: int, module: int) -> Origin | None:
         """Origin of what autograd does, or a hook of it; None of what a module or the program does."""
-        if stack != 0 and module != 0:  # computed again: autograd calls no module of itself
+        # Computed again: autograd calls no module of itself, and makes no node of what it does.
+        if stack != 0 and (module != 0 or record.sequence != NO_SEQUENCE):
             return None
         forward = record.forward_sequence
         if forward == NO_SEQUENCE:
             return Origin(stack, module, True) if stack and record.flags & IN_BACKWARD else None
         if found := self._find(record.forward_thread, forward):
-            return _origin(found, backward=True)
+            at, of, caller = found
+            return Origin(stack, of, True, caller=caller or at) if stack else _origin(found, backward=True)
         stack, module, caller = self._last if stack == 0 else (stack, module, 0)
         return Origin(stack, module or self._last_module, True, caller=caller)
 

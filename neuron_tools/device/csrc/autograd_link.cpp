@@ -1,5 +1,7 @@
 #include "autograd_link.h"
 
+#include "python_stack.h"
+
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -9,12 +11,15 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace neuron {
 namespace {
 
 thread_local ForwardOperation running;
 thread_local ForwardOperation recent;
+constexpr uint32_t kNoNode = UINT32_MAX;
+thread_local uint32_t stack_below = kNoNode;  // of the node that runs: the Python that called for the backward pass
 
 std::mutex link_mutex;
 std::unordered_map<uint64_t, uint32_t> ordinals;  // by autograd's thread number
@@ -35,11 +40,13 @@ uint32_t ordinal_of(uint64_t autograd_thread) {
 
 struct OuterOperation : at::ObserverContext {
   ForwardOperation outer;
+  uint32_t outer_stack_below = kNoNode;
 };
 
 std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {
   auto context = std::make_unique<OuterOperation>();
   context->outer = running;
+  context->outer_stack_below = std::exchange(stack_below, capture_stack());
   running = {node.seqNr(), node.forwardThreadId() == 0 ? 0 : ordinal_of(node.forwardThreadId())};
   if (running.sequence >= 0) {
     recent = running;
@@ -48,7 +55,9 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
 }
 
 void node_ends(const at::RecordFunction&, at::ObserverContext* context) {
-  running = static_cast<OuterOperation*>(context)->outer;
+  const auto* before = static_cast<OuterOperation*>(context);
+  running = before->outer;
+  stack_below = before->outer_stack_below;
 }
 
 }  // namespace
@@ -69,6 +78,10 @@ void stop_watching_backward() {
 
 ForwardOperation current_forward(bool is_worker) {
   return running.sequence < 0 && is_worker ? recent : running;
+}
+
+bool is_autograds_own(uint32_t stack) {
+  return stack == stack_below;
 }
 
 bool in_backward_pass() {

@@ -15,8 +15,11 @@ void watch_backward();
 void stop_watching_backward();
 
 // The forward operation whose gradient this thread is computing. Gradient sums between nodes and into
-// parameters belong to no node: on a thread without Python frames (`is_worker`) they count to the last one.
+// parameters belong to no node: where no Python of their own called them (`is_worker`) they count to the last one.
 ForwardOperation current_forward(bool is_worker);
+
+// Whether a node runs on this thread and calls no Python: `stack` is that of whoever called for the backward pass.
+bool is_autograds_own(uint32_t stack);
 
 // Whether this thread runs a backward pass, in a node or between two: in hooks, in sums of gradients.
 bool in_backward_pass();

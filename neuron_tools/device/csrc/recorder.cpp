@@ -52,23 +52,26 @@ bool is_recording() {
 }
 
 // The autograd node that this call made; -1 where it made none. What a tensor subclass (DTensor) calls inside needs
-// no gradient itself: the node is that of the call from outside, made just before, and no other call's.
+// no gradient itself, and what the forward of an autograd function of Python calls may not: the node is that of the
+// call from outside, made just before, and no other call's.
 int64_t claim_node(bool requires_grad) {
   const int64_t last = last_made_sequence();
   const bool is_new = last != std::exchange(thread_state.claimed_node, last);
-  return c10::GradMode::is_enabled() && (requires_grad || is_new) ? last : -1;
+  const bool is_differentiated = c10::GradMode::is_enabled();
+  return (is_differentiated && requires_grad) || (is_new && (is_differentiated || !in_backward_pass())) ? last : -1;
 }
 
 constexpr int kCollectiveStream = kStreams;  // torch.profiler's row of collectives: they run beside all streams
 
 Record make_record(RecordKind kind, int device, uint32_t stack) {
-  const auto forward = current_forward(stack == 0);
+  const bool is_below_python = stack != 0 && !is_autograds_own(stack);
+  const auto forward = current_forward(!is_below_python);
   Record record;
   record.kind = kind;
   record.device = static_cast<uint8_t>(device);
   record.stream = static_cast<uint16_t>(current_stream(device));
   record.thread = thread_ordinal();
-  record.stack = stack;
+  record.stack = is_below_python ? stack : 0;
   record.module = thread_state.module;
   record.forward_sequence = forward.sequence;
   record.forward_thread = forward.thread;

@@ -24,6 +24,11 @@ def step(inputs):
 COMPILE
 step(torch.ones({ROWS}, {WIDTH}, device="neuron")).backward()
 """
+EAGER = TORCH.replace("COMPILE", "")
+REENTRANT = EAGER.replace("reentrant=False", "reentrant=True").replace(
+    '"neuron"))', '"neuron").requires_grad_())'
+)
+"""A function of Python whose backward pass runs another; it needs inputs that have a gradient."""
 JAX = f"""
 import jax
 import jax.numpy as jnp
@@ -35,7 +40,7 @@ loss = jax.jit(jax.grad(lambda weights, inputs: jnp.square(model(weights, inputs
 jax.block_until_ready(loss(weights, jnp.ones(({ROWS}, {WIDTH}))))
 """
 PROGRAMS = {
-    "eager": (TORCH.replace("COMPILE", ""), 1),  # ends where the last value that was not kept is there
+    "eager": (EAGER, 1),  # ends where the last value that was not kept is there
     "compiled": (TORCH.replace("COMPILE", 'step = torch.compile(step, backend="neuron")'), 2),
     "jax": (JAX, 1),  # without the second layer, whose result nobody uses again
 }
@@ -56,8 +61,8 @@ def test_the_forward_pass_is_computed_again_and_counted_once(folder: Folder, way
     assert rows(folder.profile(), QUERY) == [(layers * LAYER_FLOPS, MODEL_FLOPS, MODEL_FLOPS)]
 
 
-def test_what_is_computed_again_stands_at_the_users_line(folder: Folder) -> None:
-    program, _ = PROGRAMS["eager"]
+@pytest.mark.parametrize("program", [EAGER, REENTRANT], ids=["hooks", "reentrant"])
+def test_what_is_computed_again_stands_at_the_users_line(folder: Folder, program: str) -> None:
     folder.capture(program, "--host-clock", "fixed")
     (line,) = [number for number, text in enumerate(program.splitlines(), 1) if "return checkpoint" in text]
     query = """
@@ -66,3 +71,5 @@ def test_what_is_computed_again_stands_at_the_users_line(folder: Folder) -> None
         WHERE operation.is_recomputed
     """
     assert rows(folder.profile(), query) == [(line, True)]
+    not_own = query.replace("WHERE operation.is_recomputed", "WHERE NOT own.is_own")
+    assert not rows(folder.profile(), not_own)

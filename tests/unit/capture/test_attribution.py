@@ -108,10 +108,20 @@ def test_a_module_called_again_in_backward_is_forward_at_its_own_line():
     assert attribution.origin(gradient) == Origin(3, 2, True, caller=4)
 
 
-def test_a_backward_written_in_python_stays_backward():
+def test_a_backward_written_in_python_is_backward_at_its_own_line():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
-    assert attribution.origin(record(stack=7, forward=0, thread=9)) == Origin(3, 2, True)
+    written = record(stack=7, forward=0, thread=9)
+    assert attribution.origin(written) == attribution.passive_origin(written) == Origin(7, 2, True, caller=3)
+
+
+def test_what_python_computes_again_to_differentiate_it_is_forward():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    again = record(stack=7, sequence=0, forward=0, thread=9)
+    assert attribution.origin(again) == Origin(7, 0, False, recomputed=True, caller=3)
+    gradient = record(forward=0, thread=9, forward_thread=9)
+    assert attribution.origin(gradient) == Origin(7, 0, True, caller=3)
 
 
 def test_what_a_hook_does_is_backward_at_its_own_line():
@@ -121,11 +131,10 @@ def test_what_a_hook_does_is_backward_at_its_own_line():
     assert attribution.origin(hook) == attribution.passive_origin(hook) == Origin(7, 0, True)
 
 
-def test_memory_of_a_backward_pass_on_the_programs_own_thread_is_that_of_the_forward_operation():
+def test_memory_of_a_backward_pass_is_that_of_the_forward_operation():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
-    below_the_call = record(stack=9, forward=0, flags=IN_BACKWARD)
-    assert attribution.passive_origin(below_the_call) == Origin(3, 2, True)
+    assert attribution.passive_origin(record(forward=0, flags=IN_BACKWARD)) == Origin(3, 2, True)
 
 
 def test_memory_of_a_module_called_again_in_backward_is_forward():
