@@ -248,6 +248,7 @@ def _simulate_ranks(orchestrator: Any, case: Any) -> str:
 
     from neuron_tools.nki.kernel import jit
     from neuron_tools.nki.ranks import run_ranks
+    from neuron_tools.nki.tracer import Recording
 
     ranks = case.inference_args.collective_ranks
     os.environ["NKI_NC_VERSION"] = case.compiler_input.platform_target.get_nc_gen()
@@ -262,7 +263,7 @@ def _simulate_ranks(orchestrator: Any, case: Any) -> str:
         bound.apply_defaults()  # `args` ends at the first argument that is left out
         arguments.append(bound.args)
     base = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, test_folder())
-    for rank, run in enumerate(run_ranks(kernel, arguments)):
+    for rank, run in enumerate(run_ranks(kernel, arguments, recording=Recording.CALLS)):
         golden = case.validation_args.golden_output
         wanted = golden.for_rank(rank) if hasattr(golden, "for_rank") else (
             common_dataclasses.normalize_golden_output(golden))  # fmt: skip

@@ -15,11 +15,12 @@ from neuron_tools.nki.loops import LoopRange, known_bound
 
 _USERS: Counter[int] = Counter()  # how many kernels run that see the `range` of a module, by its namespace
 _CHANGING = threading.Lock()
+_WHOLE = {int}
 
 
 def _kernel_range(*bounds: Any) -> Any:
     trace = tracing.running()
-    if not all(type(bound) is int for bound in bounds):
+    if set(map(type, bounds)) != _WHOLE:
         bounds = tuple(int(known_bound(bound)) for bound in bounds)
     noting = trace is not None and trace.noting_loops
     return LoopRange(*bounds, depth=2) if noting else range(*bounds)

@@ -14,6 +14,7 @@ from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.run import Run
+from neuron_tools.nki.tracer import Recording
 from neuron_tools.nki.turns import Turns
 
 
@@ -51,21 +52,29 @@ def communicator() -> Communicator | None:
     return _OWN.get() or next((found for find in _PROCESS if (found := find()) is not None), None)
 
 
-def run_ranks(kernel: Kernel, arguments: Sequence[tuple[Any, ...]], *, values: bool = True) -> list[Run]:
+def run_ranks(
+    kernel: Kernel,
+    arguments: Sequence[tuple[Any, ...]],
+    *,
+    values: bool = True,
+    recording: Recording = Recording.ALL,
+) -> list[Run]:
     """Run a kernel on several ranks in one process, so that its collectives have their partners.
 
     Args:
         kernel: The kernel.
         arguments: Each rank's arguments.
         values: Whether to compute values.
+        recording: What of the runs to keep.
 
     Returns:
-        Each rank's run: its outputs, and the trace that `lowering.lower` makes a Program of.
+        Each rank's run: its outputs, and the trace that `lowering.lower` makes a Program of where all is
+        recorded.
 
     Raises:
         NkiError: The kernel breaks a rule on a rank, or a rank waits for one that has ended.
     """
-    return _RanksInTurn(kernel, arguments, values).run()
+    return _RanksInTurn(kernel, arguments, {"values": values, "recording": recording}).run()
 
 
 @frozen
@@ -86,11 +95,11 @@ class Meeting:
 class _RanksInTurn(Turns):
     """Ranks as threads of which one runs at a time; it hands over when it waits for another."""
 
-    def __init__(self, kernel: Kernel, arguments: Sequence[tuple[Any, ...]], values: bool) -> None:
+    def __init__(self, kernel: Kernel, arguments: Sequence[tuple[Any, ...]], options: dict[str, Any]) -> None:
         super().__init__(len(arguments), "another rank failed")
         self._kernel = kernel
         self._arguments = arguments
-        self._values = values
+        self._options = options
         self._runs: list[Any] = [None] * len(arguments)
         self._mail: dict[Meeting, dict[int, Array]] = {}
         self._fruitless = 0  # turns since a rank gave something or ended
@@ -103,7 +112,7 @@ class _RanksInTurn(Turns):
 
     def _work(self, rank: int) -> None:
         _OWN.set(_RankInTurn(rank, self))
-        self._runs[rank] = self._kernel.run(*self._arguments[rank], values=self._values)
+        self._runs[rank] = self._kernel.run(*self._arguments[rank], **self._options)
         self._fruitless = 0
 
     def give(self, rank: int, meeting: Meeting, array: Array) -> list[Array]:

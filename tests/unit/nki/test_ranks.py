@@ -11,6 +11,7 @@ from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import jit
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.ranks import run_ranks
+from neuron_tools.nki.tracer import Recording
 from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator import simulate
 
@@ -48,6 +49,12 @@ def test_all_reduce(shards):
     kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup(EVERY), op=nl.maximum))
     for found in outputs(kernel, shards):
         np.testing.assert_array_equal(found, np.max(shards, 0))
+
+
+def test_runs_keep_what_is_asked_for(shards):
+    kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup(EVERY), op=nl.add))
+    runs = run_ranks(kernel, [(shard,) for shard in shards], recording=Recording.CALLS)
+    assert {(run.traces[0].row_count > 0, run.traces[0].noting_loops) for run in runs} == {(True, False)}
 
 
 def test_groups_are_apart(shards):
