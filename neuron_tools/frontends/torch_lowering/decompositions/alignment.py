@@ -72,7 +72,9 @@ def _states(
         labels = labels[:, : (count - 1) // 2]
     labels = labels.clamp(min=0, max=classes - 1)
     batch, length = labels.shape
-    blanks = torch.full((batch, length), blank, dtype=labels.dtype)
+    blanks = torch.full((batch, max(length, 1)), blank, dtype=labels.dtype)
+    if length == 0:
+        return blanks, torch.zeros_like(blanks, dtype=torch.bool)
     states = torch.cat([torch.stack([blanks, labels], 2).reshape(batch, 2 * length), blanks[:, :1]], 1)
     two_before = torch.cat([torch.full((batch, 2), blank, dtype=labels.dtype), states[:, :-2]], 1)
     return states, (states != blank) & (states != two_before)
@@ -82,6 +84,8 @@ def _labels(targets: Any, target_lengths: Any) -> Any:
     """[batch, labels]; targets that follow one another in one row are taken apart."""
     if targets.dim() == 2:
         return targets
+    if targets.shape[0] == 0:
+        return targets.expand(target_lengths.shape[0], 0)
     begins = torch.cumsum(target_lengths, 0) - target_lengths
     places = begins.unsqueeze(1) + torch.arange(targets.shape[0])
     places = places.clamp(max=targets.shape[0] - 1)

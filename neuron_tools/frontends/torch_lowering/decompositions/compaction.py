@@ -76,8 +76,8 @@ def _runs(values: Any) -> tuple[Any, Any, Any]:
 @decomposes(_aten.index.Tensor)
 def _index(tensor: Any, indices: list[Any]) -> Any:
     """Rows where a mask is set, as many as there are; other indices go to torch-mlir as they are."""
-    mask = _only_mask(indices)
-    if mask is None:
+    mask, before = _only_mask(indices)
+    if mask is None or before:
         return NotImplemented
     rows = tensor.reshape(-1, *tensor.shape[mask.dim() :])
     chosen = _compacted(torch.arange(rows.shape[0]), mask.reshape(-1))
@@ -89,24 +89,30 @@ def _index_put(
     tensor: Any, indices: list[Any], values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
     """Where a mask is set, the value, or that of as many values whose turn it is."""
-    mask = _only_mask(indices)
+    mask, before = _only_mask(indices)
     if mask is None:
         return NotImplemented
-    outer = mask.dim()
-    shape = [*mask.shape, *[1] * (tensor.dim() - outer)]
-    if values.dim() >= tensor.dim() - outer + 1 and values.shape[0] != 1:
+    if 0 in values.shape:
+        return tensor
+    outer, inner = list(range(mask.dim())), tensor.dim() - mask.dim()
+    masked = list(range(before, before + mask.dim()))
+    moved = tensor.movedim(masked, outer)
+    values = values.reshape([1] * (inner + 1 - values.dim()) + list(values.shape)[-inner - 1 :])
+    values = values.movedim(before, 0)
+    if values.shape[0] != 1:
         turn = (torch.cumsum(mask.reshape(-1).to(torch.int32), 0) - 1).clamp(min=0, max=values.shape[0] - 1)
         values = torch.index_select(values, 0, turn).reshape(*mask.shape, *values.shape[1:])
-    new = tensor + values if accumulate else values.expand(tensor.shape)
-    return torch.where(mask.reshape(shape), new.to(tensor.dtype), tensor)
+    new = moved + values if accumulate else values.expand(moved.shape)
+    chosen = torch.where(mask.reshape([*mask.shape, *[1] * inner]), new.to(tensor.dtype), moved)
+    return chosen.movedim(outer, masked)
 
 
-def _only_mask(indices: list[Any]) -> Any:
-    """The mask of the first dimensions that is the only index; None: there are others, or none."""
-    masks = [index for index in indices if index is not None]
-    if len(masks) != 1 or indices[0] is None or masks[0].dtype not in (torch.bool, torch.uint8):
-        return None
-    return masks[0].to(torch.bool)
+def _only_mask(indices: list[Any]) -> tuple[Any, int]:
+    """The mask that is the only index, None otherwise, and how many dimensions stand before it."""
+    places = [place for place, index in enumerate(indices) if index is not None]
+    if len(places) != 1 or indices[places[0]].dtype not in (torch.bool, torch.uint8):
+        return None, 0
+    return indices[places[0]].to(torch.bool), places[0]
 
 
 def _compacted(values: Any, mask: Any) -> Any:

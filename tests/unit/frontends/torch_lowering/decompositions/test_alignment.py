@@ -43,3 +43,14 @@ def test_the_gradient_is_that_of_the_cpu(log_probs, targets):
         True,
     )
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("targets", [torch.zeros(0, dtype=torch.int64), torch.zeros(3, 0, dtype=torch.int64)])
+def test_without_labels_every_frame_is_blank(log_probs, targets):
+    none = torch.zeros(3, dtype=torch.int64)
+    loss, _ = lowered(aten._ctc_loss.Tensor, log_probs, targets, INPUTS, none, BLANK)
+    expected = aten._ctc_loss.Tensor(log_probs, targets, INPUTS, none, BLANK)
+    torch.testing.assert_close(loss, expected[0])
+    arguments = torch.randn(3), log_probs, targets, INPUTS, none
+    (found,) = lowered(aten._ctc_loss_backward.Tensor, *arguments, *expected, BLANK)
+    torch.testing.assert_close(found, aten._ctc_loss_backward.Tensor(*arguments, *expected, BLANK))

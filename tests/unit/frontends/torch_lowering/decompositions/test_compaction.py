@@ -47,6 +47,22 @@ def test_values_are_put_where_a_mask_is_set_in_their_order(rows, accumulate):
     assert torch.equal(found, torch.index_put(data, [mask], values, accumulate))
 
 
+@pytest.mark.parametrize(
+    "values", [torch.randn(2, 4, 5), torch.randn(4, 5), torch.randn(4, 1), torch.tensor(2.0)]
+)
+def test_values_are_put_where_a_mask_behind_other_dimensions_is_set(values):
+    mask = MASKS[0] | torch.tensor([[False], [True]]) & (torch.arange(3) == 0)
+    data = torch.randn(2, 2, 3, 5)
+    (found,) = lowered(aten.index_put.default, data, [None, mask], values)
+    assert torch.equal(found, aten.index_put.default(data, [None, mask], values))
+
+
+def test_no_values_are_put_where_a_mask_is_set_nowhere():
+    data, mask = torch.randn(2, 5), torch.zeros(2, 5, dtype=torch.bool)
+    (found,) = lowered(aten.index_put.default, data, [mask], torch.zeros(0))
+    assert torch.equal(found, data)
+
+
 def test_indices_that_are_no_masks_are_lowered_as_before():
     data, index = torch.randn(4, 3), torch.tensor([3, 1])
     (found,) = lowered(aten.index.Tensor, data, [index])
