@@ -98,7 +98,7 @@ class Assembler:
         try:
             self._advance(self._reproducible, time.monotonic() + budget_s)
             if not self._reproducible:
-                self._writer.flush()
+                self._writer.flush_if_due(0.0)
         except NeuronToolsError:
             self._failed = True
             raise

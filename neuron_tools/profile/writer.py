@@ -34,6 +34,8 @@ from neuron_tools.version import installed_version
 __all__ = ["ColumnError", "ProfileWriteError", "ProfileWriter"]
 
 FLUSH_INTERVAL_S = 1.0
+MOST_OF_TIME = 0.2
+"""Part of the time in which flushing is done by itself; it takes long where much else runs on the machine."""
 
 
 class ProfileWriteError(NeuronToolsError):
@@ -69,7 +71,7 @@ class ProfileWriter:
         self._pool = WindowPool()
         self._tables: dict[str, TableParts] = {}
         self._manifest = layout.new_manifest(metadata, producer=producer())
-        self._flushed_at = time.monotonic()
+        self._flushed_at, self._flush_took_s = time.monotonic(), 0.0
         self._closed = False
         self._create(overwrite)
 
@@ -86,7 +88,7 @@ class ProfileWriter:
         writer._pool = WindowPool()
         writer._tables = {}
         writer._manifest = layout.read_manifest(writer.directory)
-        writer._flushed_at = time.monotonic()
+        writer._flushed_at, writer._flush_took_s = time.monotonic(), 0.0
         writer._closed = False
         return writer
 
@@ -103,7 +105,7 @@ class ProfileWriter:
         """Add rows to a table.
 
         Absent optional columns become null. Rows become readable at the next `flush`, which happens by
-        itself when the last was more than a second ago.
+        itself when it is due (`flush_if_due`).
 
         Args:
             table: Name of a table of the schema.
@@ -119,7 +121,16 @@ class ProfileWriter:
             return
         with _writing(self.directory):
             self._parts(table).append(rows)
-        if time.monotonic() - self._flushed_at >= FLUSH_INTERVAL_S:
+        self.flush_if_due(FLUSH_INTERVAL_S)
+
+    def flush_if_due(self, interval_s: float) -> None:
+        """Flush if the last time was some time ago, and longer where flushing takes long.
+
+        Raises:
+            ProfileWriteError: As `flush`.
+        """
+        pause_s = max(interval_s, self._flush_took_s * (1 / MOST_OF_TIME - 1))
+        if time.monotonic() - self._flushed_at >= pause_s:
             self.flush()
 
     def flush(self) -> None:
@@ -128,11 +139,13 @@ class ProfileWriter:
         Raises:
             ProfileWriteError: The disk is full or the directory cannot be written.
         """
+        started = time.monotonic()
         with _writing(self.directory):
             for parts in self._tables.values():
                 parts.flush()
             self._pool.drain()
         self._flushed_at = time.monotonic()
+        self._flush_took_s = self._flushed_at - started
 
     def replace(self, table: str, columns: Columns) -> None:
         """Put these rows in the place of all that the table holds, from whichever writer.

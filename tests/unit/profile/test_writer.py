@@ -43,6 +43,23 @@ def stored_ids(directory):
     return [number for table in tables for number in table.column("id").to_pylist()]
 
 
+def test_flushing_that_takes_long_is_done_less_often(tmp_path, monkeypatch):
+    now_s, flushes = 0.0, []
+
+    def flush(parts):
+        nonlocal now_s
+        now_s += 2.0
+        flushes.append(now_s)
+
+    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: now_s))  # not all threads'
+    monkeypatch.setattr(parts.TableParts, "flush", flush)
+    target = ProfileWriter(tmp_path / "p.nprof", {})
+    for second in range(12):
+        now_s += 1.0
+        target.append("Instruction", spans(second, 1))
+    assert flushes == [3.0, 13.0]
+
+
 def test_absent_columns_are_null(tmp_path):
     with ProfileWriter(tmp_path / "p.nprof", {}) as target:
         target.append("Instruction", spans(0, 2))
@@ -107,7 +124,7 @@ def test_windows_become_row_groups_and_parts(tmp_path, small_windows, never_by_i
 
 
 def test_rows_are_readable_at_most_a_second_after_the_append_that_follows(tmp_path, monkeypatch):
-    clock = iter([0.0, 0.5, 1.2, 1.2])
+    clock = iter([0.0, 0.5, 1.2, 1.2, 1.2])
     monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: next(clock)))  # not all threads'
     target = ProfileWriter(tmp_path / "p.nprof", {})
     target.append("Instruction", spans(0, 1))
