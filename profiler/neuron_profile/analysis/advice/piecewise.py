@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
@@ -111,6 +112,7 @@ def joined_findings(
     title: str,
     change: str,
     durations_ns: Callable[[Context, Sequence[Sequence[Call]]], Ints],
+    once_ns: Mapping[tuple[str, int], int] = MappingProxyType({}),
 ) -> Iterator[Finding]:
     """A finding per line that launches one by one what one launch would do.
 
@@ -118,6 +120,7 @@ def joined_findings(
         found: By file and line: the calls of each run.
         title: With `{times}` and `{operators}`.
         durations_ns: (executions,) device times where each of the groups of calls is one launch.
+        once_ns: By file and line: what the change costs the host once.
     """
     if context.what_if is None:
         return
@@ -125,6 +128,7 @@ def joined_findings(
     for (file, line), runs in found.items():
         groups = [[placed.call for placed in run] for run in runs]
         gain_ns = joined_gain_ns(context, groups, durations_ns(context, groups))
+        gain_ns -= once_ns.get((file, line), 0)
         if gain_ns >= MINIMUM_SHARE * total_ns:
             counts = {"times": len(runs), "operators": len(runs[0])}
             yield Finding(

@@ -15,6 +15,9 @@ from neuron_profile.analysis.advice.piecewise import Patterns, joined_findings, 
 from neuron_tools.arrays import Ints
 
 MINIMUM_PARAMETERS = 4
+_BEGUN = "aten::zero_"
+"""What fills the states that the first step makes."""
+_AVERAGES = 2
 _STEPS = """
 SELECT coalesce(process_idx, 0) AS process, name, start_ts AS begin_ns, end_ts AS end_ns
 FROM HostSpan WHERE kind = 'optimizer' ORDER BY process, begin_ns
@@ -41,6 +44,7 @@ def find(context: Context) -> Iterator[Finding]:
         "The optimizer updates its parameters in {operators} passes, {times} times",
         "Give the optimizer fused=True, which updates them in one pass, or compile its step (torch.compile).",
         _one_pass_ns,
+        _counters_ns(context, steps),
     )
 
 
@@ -104,6 +108,19 @@ def _one_pass_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
     moved = added_up_ns(context, groups, [_remaining(calls) for calls in groups])
     one_pass: Ints = np.where(fused_ns(context, groups) > moved, added_up_ns(context, groups, groups), moved)
     return one_pass
+
+
+def _counters_ns(context: Context, steps: _Steps) -> dict[tuple[str, int], int]:
+    """Host time of what the fused form's first step makes in addition, by the line of the step: a counter of
+    steps on the device for each parameter, as it makes its averages.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for placed in calls_in_order(context):
+        step = steps.of(placed.call) if placed.call.name == _BEGUN else None
+        if step is not None and steps.names[step] in _ADAM:
+            duration_ns = placed.call.end_ns - placed.call.start_ns
+            found[placed.file, placed.line] = found.get((placed.file, placed.line), 0) + duration_ns
+    return {place: duration_ns // _AVERAGES for place, duration_ns in found.items()}
 
 
 class _Steps:
