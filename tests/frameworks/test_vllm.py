@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -29,6 +30,7 @@ FOLDER = Path(__file__).parent / "vllm_scripts"
 PACKAGES = os.environ.get("NEURON_TOOLS_VLLM", "")
 CAPTURE = ("-m", "neuron_profile.cli", "capture", "-o", "run.nprof", "--")
 TOKENS, MORE_TOKENS, REQUESTS = 8, 40, 7
+PROMPTS = (3, 50, 17, 5, 40, 21)
 ON_CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
 DRAFTS = (
     {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1},
@@ -229,6 +231,29 @@ def test_experts_shared_out_over_two_cores_give_the_cpus_tokens(model: str, tmp_
         for more, variables in ((options, {}), ({"block_size": 32}, ON_CPU))
     )
     assert found == on_cpu
+
+
+def test_an_instance_decodes_what_another_has_prefilled(
+    model: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        settings = {"kv_connector": "NeuronConnector", "kv_port": listener.getsockname()[1]}
+    command = (str(FOLDER / "disaggregated.py"), model, str(TOKENS), json.dumps(settings))
+    output = run(tmp_path, *CAPTURE, sys.executable, *command)
+    assert said(output, "tokens") == first(expected)[:-1]
+    full_pages = [(length - 1) // 16 * 16 for length in PROMPTS]
+    assert said(output, "handed_over") == full_pages
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        sent, received = (
+            profile.query(f"SELECT input_size, start_ts FROM CcOp WHERE framework_name = 'c10d::{end}'")
+            for end in ("send", "recv")
+        )
+    token_bytes = 2 * 2 * 64 * 4  # layers, heads, keys and values, fp32
+    assert sorted(sent["input_size"].to_pylist()) == sorted(
+        tokens * token_bytes for tokens in full_pages if tokens
+    )
+    assert sorted(sent["start_ts"].to_pylist()) == sorted(received["start_ts"].to_pylist())
 
 
 def test_each_step_is_one_graph_unless_it_is_to_run_eagerly(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from neuron_tools.device.distributed import attention_rules, context_parallel
@@ -40,20 +42,33 @@ def register_alias(name: str) -> None:
         dist.Backend.register_backend(name, _create, extended_api=True, devices=["neuron", "cpu", name])
 
 
-def _create(options: Any, _backend_options: Any) -> Any:
-    """A group's back end; called by torch.distributed on every rank of a new group."""
+def backend_of(
+    store: Any, *, rank: int, size: int, timeout: timedelta, ranks: Sequence[int], name: str
+) -> Any:
+    """The back end of a group, also of one that torch.distributed does not know: of processes of two jobs.
+
+    Args:
+        store: Where its ranks find each other.
+        rank, size: Of this process in the group.
+        timeout: How long ranks wait for each other.
+        ranks: Global ranks of the group, in order.
+        name: The group's name, the same on all ranks.
+    """
     from neuron_tools.device.distributed.delegate import GroupDelegate
     from neuron_tools.device.distributed.extension import extension
     from neuron_tools.device.distributed.group import NeuronGroup
 
-    group = NeuronGroup(
-        store=options.store,
+    group = NeuronGroup(store=store, rank=rank, size=size, timeout=timeout, ranks=ranks, name=name)
+    return extension().DelegatingBackend(GroupDelegate(group), rank, size, timeout)
+
+
+def _create(options: Any, _backend_options: Any) -> Any:
+    """A group's back end; called by torch.distributed on every rank of a new group."""
+    return backend_of(
+        options.store,
         rank=options.group_rank,
         size=options.group_size,
         timeout=options.timeout,
         ranks=options.global_ranks_in_group,
         name=options.group_id,
-    )
-    return extension().DelegatingBackend(
-        GroupDelegate(group), options.group_rank, options.group_size, options.timeout
     )

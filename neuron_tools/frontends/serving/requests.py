@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from torch.profiler import record_function
 
 
 class RequestRanges:
-    """The open ranges of a server's requests."""
+    """The open ranges of a server's requests.
 
-    def __init__(self) -> None:
+    Args:
+        named: What the profile calls a request by the server's ID of it.
+    """
+
+    def __init__(self, named: Callable[[str], str] = str) -> None:
+        self._named = named
         self._open: dict[str, dict[str, record_function]] = {}
 
     def arrive(self, request_id: str) -> None:
@@ -39,7 +44,7 @@ class RequestRanges:
     def _begin(self, kind: str, request_id: str) -> None:
         ranges = self._open.setdefault(request_id, {})
         if kind not in ranges:
-            ranges[kind] = record_function(f"{kind} {request_id}")
+            ranges[kind] = record_function(f"{kind} {self._named(request_id)}")
             ranges[kind].__enter__()
 
     def _end(self, kind: str, request_id: str) -> None:

@@ -41,6 +41,18 @@ class NeuronPlatform(Platform):
         install()
 
     @classmethod
+    def pre_register_and_update(cls, parser: Any = None) -> None:
+        """Let `NeuronConnector` be found by its name, as vLLM's own are.
+
+        Args:
+            parser: Of a command's options, not needed.
+        """
+        from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
+
+        if (name := "NeuronConnector") not in KVConnectorFactory._registry:
+            KVConnectorFactory.register_connector(name, f"{_PACKAGE}.handover", name)
+
+    @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
         """Choose this platform's worker and scheduler, and what of the model is compiled.
 

@@ -12,6 +12,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 
 from neuron_tools.frontends.serving.cache_use import Blocks, CacheUseRange
 from neuron_tools.frontends.serving.requests import RequestRanges
+from neuron_tools.frontends.vllm_platform.handover import CONSUMER, PRODUCER, client_id
 
 
 class RecordingScheduler(Scheduler):
@@ -19,7 +20,7 @@ class RecordingScheduler(Scheduler):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._ranges, self._cache_use = RequestRanges(), CacheUseRange()
+        self._ranges, self._cache_use = ranges_for(self.vllm_config), CacheUseRange()
 
     def add_request(self, request: Any) -> None:
         """A request has arrived."""
@@ -63,6 +64,13 @@ class TellingScheduler(Scheduler):
         planned.neuron_arrived, self._arrived = self._arrived, []
         planned.neuron_blocks = blocks_of(self)
         return planned
+
+
+def ranges_for(vllm_config: Any) -> RequestRanges:
+    """The ranges of an instance's requests: two that hand requests over call these by the client's ID."""
+    transfer = vllm_config.kv_transfer_config
+    is_handed_over = transfer is not None and transfer.kv_role in (PRODUCER, CONSUMER)
+    return RequestRanges(client_id) if is_handed_over else RequestRanges()
 
 
 def blocks_of(scheduler: Scheduler) -> Blocks:

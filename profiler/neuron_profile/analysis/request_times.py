@@ -4,10 +4,15 @@ A request is a range `request ID` (`torch.profiler.record_function`), open from 
 tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
 A range `queue ID` ends when it is first worked on. A range is written when it ends: a request that was still
 running when the capture ended is told of by its `queue ID` and `token ID` alone.
+
+Where one process prefills requests and another decodes them, each has ranges of them, and the second a range
+`handover ID` until it has the first one's keys and values: that is one request.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from neuron_tools.frozen import frozen
@@ -59,6 +64,8 @@ class RequestTimes:
         token_ns: The ends of its tokens, ascending.
         file, line: Where its range was opened; "" and 0 where that is not known.
         is_finished: Whether it ended before the capture did.
+        prefilled_ns: When another process, at which it arrived, had computed its prompt; None where it has
+            been at one process alone.
     """
 
     process: int
@@ -70,6 +77,7 @@ class RequestTimes:
     file: str = ""
     line: int = 0
     is_finished: bool = True
+    prefilled_ns: int | None = None
 
     @property
     def begun_ns(self) -> int:
@@ -88,7 +96,32 @@ def find_request_times(profile: Profile) -> tuple[RequestTimes, ...]:
         return ()
     tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
     found = (_times(profile, row, tokens, waits) for row in _ranges(profile))
-    return tuple(request for request in found if request.token_ns)
+    return _joined([request for request in found if request.token_ns], _ends(profile, "handover"))
+
+
+def _joined(
+    requests: Sequence[RequestTimes], handovers: Mapping[tuple[int, str], list[int]]
+) -> tuple[RequestTimes, ...]:
+    """Requests that one process prefills and another decodes as one each: tokens are those of the second."""
+    joined = dict(enumerate(requests))
+    for place, request in enumerate(requests):
+        own = handovers.get((request.process, request.request), [])
+        ends = [end for end in own if request.arrived_ns <= end <= request.token_ns[0]]
+        others = [
+            other
+            for other, each in joined.items()
+            if each.request == request.request and each.process != request.process
+            if ends and each.begun_ns < ends[-1]
+        ]
+        if others:  # the last of that name
+            before = joined.pop(max(others, key=lambda other: joined[other].arrived_ns))
+            joined[place] = replace(
+                request,
+                arrived_ns=before.arrived_ns,
+                started_ns=before.started_ns,
+                prefilled_ns=min(before.token_ns[0], ends[-1]),
+            )
+    return tuple(sorted(joined.values(), key=lambda request: request.arrived_ns))
 
 
 def _ranges(profile: Profile) -> list[dict[str, Any]]:

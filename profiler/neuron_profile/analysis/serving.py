@@ -21,7 +21,10 @@ class Request:
         arrived_ns: When it arrived, from the profile's start.
         tokens: How many came.
         queue_ns: From arrival until it was first worked on; None where no range `queue ID` tells.
-        prefill_ns: From then to the first token; None likewise.
+        prefill_ns: From then to the first token, or until another process had computed its prompt; None
+            likewise.
+        handover_ns: From the prefill at another process to the first token here; None where there was one
+            process.
         first_token_ns: From arrival to the first token (TTFT).
         decode_ns: From the first token to the last.
         per_token_ns: Mean time from token to token (TPOT); None where there is one.
@@ -33,6 +36,7 @@ class Request:
     tokens: int
     queue_ns: int | None
     prefill_ns: int | None
+    handover_ns: int | None
     first_token_ns: int
     decode_ns: int
     per_token_ns: float | None
@@ -43,12 +47,14 @@ class Request:
         """The measures of a request."""
         arrived, started, ends = times.arrived_ns, times.started_ns, times.token_ns
         first, last = ends[0], ends[-1]
+        prefilled = first if times.prefilled_ns is None else times.prefilled_ns
         return cls(
             request=times.request,
             arrived_ns=arrived,
             tokens=len(ends),
             queue_ns=None if started is None else started - arrived,
-            prefill_ns=None if started is None else first - started,
+            prefill_ns=None if started is None else prefilled - started,
+            handover_ns=None if times.prefilled_ns is None else first - prefilled,
             first_token_ns=first - arrived,
             decode_ns=last - first,
             per_token_ns=(last - first) / (len(ends) - 1) if len(ends) > 1 else None,

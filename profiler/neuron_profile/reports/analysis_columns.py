@@ -129,6 +129,7 @@ FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "mfu", "of_blocks"
 HIDDEN_WHERE_EMPTY = frozenset(
     {
         "process",
+        "handover_ns",
         "core",
         "sbuf_bytes",
         "psum_bytes",

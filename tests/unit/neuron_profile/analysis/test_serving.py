@@ -58,11 +58,34 @@ def test_a_request_is_told_by_its_parts(make_profile):
     )  # fmt: skip
     assert serving.requests == (
         Request(
-            request="a", arrived_ns=100, tokens=3, queue_ns=200, prefill_ns=300, first_token_ns=500,
-            decode_ns=500, per_token_ns=250.0, tokens_per_s=3e6,
+            request="a", arrived_ns=100, tokens=3, queue_ns=200, prefill_ns=300, handover_ns=None,
+            first_token_ns=500, decode_ns=500, per_token_ns=250.0, tokens_per_s=3e6,
         ),
     )  # fmt: skip
     assert (serving.queue(0.5), serving.tokens_per_s) == (200.0, 3e6)
+
+
+def test_a_request_that_one_process_prefills_and_another_decodes_is_one(make_profile):
+    serving = measured(
+        make_profile,
+        ("request a", "range", 100, 410), ("queue a", "range", 100, 150), ("token a", "range", 150, 400),
+        ("request a", "range", 90, 900, 1), ("queue a", "range", 90, 95, 1),
+        ("handover a", "range", 95, 430, 1),
+        ("token a", "range", 95, 500, 1), ("token a", "range", 600, 700, 1),
+        ("request b", "range", 90, 900, 1), ("queue b", "range", 90, 95, 1),
+        ("token b", "range", 95, 500, 1),
+    )  # fmt: skip
+    alone, handed_over = serving.requests
+    assert (alone.request, alone.handover_ns) == ("b", None)
+    assert (handed_over.arrived_ns, handed_over.tokens) == (100, 2)
+    assert (handed_over.queue_ns, handed_over.prefill_ns, handed_over.handover_ns) == (50, 250, 100)
+    assert (handed_over.first_token_ns, handed_over.decode_ns) == (400, 200)
+
+
+def test_requests_of_one_name_at_two_processes_are_two_where_none_is_handed_over(make_profile):
+    rows = [("request 0", "range", 0, 90, process) for process in range(2)]
+    rows += [("token 0", "range", 10, 50, process) for process in range(2)]
+    assert len(measured(make_profile, *rows).requests) == 2
 
 
 def test_a_request_that_the_capture_cut_off_is_told_by_its_queue_and_tokens(make_profile):

@@ -84,5 +84,5 @@ def test_what_is_not_there_is_left_empty():
 
 
 def test_large_rates_are_told_in_whole_numbers():
-    request = Request("a", 0, 3, None, None, 10, 20, 10.0, 20302.4)
+    request = Request("a", 0, 3, None, None, None, 10, 20, 10.0, 20302.4)
     assert printed((request,))[-1].split()[-1] == "20,302"

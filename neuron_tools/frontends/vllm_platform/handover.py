@@ -1,0 +1,228 @@
+"""Disaggregated prefill: keys and values of prompts from one instance of vLLM to another, from core to core.
+
+The instance that prefills (`kv_producer`) sends a prompt's full pages in one message when it has computed
+them, and tells in a store, by the prompt's tokens, that they are to be had. The one that decodes
+(`kv_consumer`) looks there when it plans a request, and receives them before the step that goes on with it.
+A worker's peer is the other instance's worker of the same rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import PrefixStore, TCPStore
+from torch.profiler import record_function
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorBase_V1,
+    KVConnectorMetadata,
+    KVConnectorRole,
+)
+
+from neuron_tools.device.distributed.registration import backend_of
+from neuron_tools.frontends.vllm_platform.tracing import traced
+
+PRODUCER, CONSUMER = "kv_producer", "kv_consumer"
+_PATIENCE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """The pages of one prompt.
+
+    Attributes:
+        request: vLLM's name of the request.
+        number: Of the message.
+        blocks: The pages, of which each layer has one of this number.
+    """
+
+    request: str
+    number: int
+    blocks: list[int]
+
+
+@dataclass
+class Handovers(KVConnectorMetadata):
+    """Those of one step."""
+
+    each: list[Handover] = field(default_factory=list)
+
+
+class NeuronConnector(KVConnectorBase_V1):
+    """Hands over what has been prefilled."""
+
+    def __init__(self, vllm_config: Any, role: KVConnectorRole, kv_cache_config: Any) -> None:
+        super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
+        settings, parallel = vllm_config.kv_transfer_config, vllm_config.parallel_config
+        if settings.kv_role not in (PRODUCER, CONSUMER):
+            raise ValueError(
+                f"NeuronConnector has no instance that is {settings.kv_role}: set kv_role to {PRODUCER} at "
+                f"the instance that prefills, to {CONSUMER} at the one that decodes."
+            )
+        self._sends = settings.kv_role == PRODUCER
+        self._block_size: int = vllm_config.cache_config.block_size
+        self._rank, self._ranks = parallel.rank, parallel.world_size
+        is_first = self._sends and role == KVConnectorRole.WORKER and self._rank == 0
+        host = settings.get_from_extra_config("host", "127.0.0.1")
+        self._store = TCPStore(
+            host, settings.kv_port, is_master=is_first, wait_for_workers=False, timeout=_PATIENCE
+        )
+        self._prompts: dict[str, list[int]] = {}
+        self._blocks: dict[str, list[int]] = {}
+        self._taken: Counter[str] = Counter()
+        self._coming = Handovers()
+        self._caches: list[torch.Tensor] = []
+        self._sent: list[Any] = []
+
+    # Of the worker.
+
+    def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
+        """Meet the other instance's worker.
+
+        Args:
+            kv_caches: The pages of each layer, (pages, heads, block size, size).
+        """
+        self._caches = list(kv_caches.values())
+        self._peer = backend_of(
+            PrefixStore(f"worker {self._rank}", self._store),
+            rank=0 if self._sends else 1,
+            size=2,
+            timeout=_PATIENCE,
+            ranks=(self._rank, self._ranks + self._rank),
+            name=f"kv {self._rank}",
+        )
+
+    def start_load_kv(self, forward_context: Any, **options: Any) -> None:
+        """Receive the pages that requests of this step go on from.
+
+        Args:
+            forward_context: Not needed.
+            options: Likewise.
+        """
+        for handover in [] if self._sends else self._planned():
+            with record_function(f"handover {client_id(handover.request)}"):
+                sizes = [cache[0].numel() * len(handover.blocks) for cache in self._caches]
+                received = self._caches[0].new_empty(sum(sizes))
+                self._peer.recv([received], 0, handover.number).wait()
+                blocks = self._on_device(handover.blocks)
+                for cache, pages in zip(self._caches, received.split(sizes)):
+                    cache.index_copy_(0, blocks, pages.view(len(blocks), *cache.shape[1:]))
+
+    def wait_for_save(self) -> None:
+        """Send the pages of prompts that this step has computed to their end."""
+        for handover in self._planned() if self._sends else []:
+            blocks = self._on_device(handover.blocks)
+            pages = torch.cat([cache.index_select(0, blocks).flatten() for cache in self._caches])
+            self._sent.append(self._peer.send([pages], 1, handover.number))
+        self._sent = [work for work in self._sent if not work.is_completed()]
+
+    @traced
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        """All layers are there before the step."""
+
+    @traced
+    def save_kv_layer(
+        self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **options: Any
+    ) -> None:
+        """All layers are sent after the step."""
+
+    def _on_device(self, blocks: list[int]) -> torch.Tensor:
+        return torch.tensor(blocks).to(self._caches[0].device)
+
+    def _planned(self) -> list[Handover]:
+        planned = self._get_connector_metadata()
+        assert isinstance(planned, Handovers)
+        return planned.each
+
+    # Of the scheduler.
+
+    def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int, bool]:
+        """How many tokens of a request more the other instance has than this one.
+
+        Args:
+            request: vLLM's.
+            num_computed_tokens: What this instance has of it.
+        """
+        tokens = self._full(request.prompt_token_ids or [])
+        if self._sends or tokens <= num_computed_tokens or not self._store.check([self._next(request)]):
+            return 0, False
+        return tokens - num_computed_tokens, False
+
+    def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
+        """Plan to receive what a request has been given pages for.
+
+        Args:
+            request: vLLM's.
+            blocks: Its pages.
+            num_external_tokens: How many tokens they are for; none where it does without.
+        """
+        if num_external_tokens:
+            number = int(self._store.get(self._next(request)))
+            pages = self._full(request.prompt_token_ids) // self._block_size
+            self._coming.each.append(Handover(request.request_id, number, blocks.get_block_ids()[0][:pages]))
+            self._taken[_digest(request.prompt_token_ids)] += 1
+
+    def build_connector_meta(self, scheduler_output: Any) -> Handovers:
+        """What a step hands over.
+
+        Args:
+            scheduler_output: The step.
+        """
+        if self._sends:
+            return Handovers(list(self._leaving(scheduler_output)))
+        coming, self._coming = self._coming, Handovers()
+        return coming
+
+    def _leaving(self, step: Any) -> Iterator[Handover]:
+        """The prompts that a step computes to their end."""
+        computed = {}
+        for new in step.scheduled_new_reqs:
+            self._prompts[new.req_id], self._blocks[new.req_id] = new.prompt_token_ids, [*new.block_ids[0]]
+            computed[new.req_id] = new.num_computed_tokens
+        known = step.scheduled_cached_reqs
+        for request, blocks, count in zip(known.req_ids, known.new_block_ids, known.num_computed_tokens):
+            if request in self._prompts:
+                self._blocks[request] += blocks[0] if blocks else []
+                computed[request] = count
+        for request, count in computed.items():
+            prompt = self._prompts[request]
+            if count + step.num_scheduled_tokens[request] >= len(prompt):
+                del self._prompts[request]
+                blocks = self._blocks.pop(request)[: self._full(prompt) // self._block_size]
+                if blocks:
+                    yield Handover(request, self._announce(prompt), blocks)
+        for request in step.finished_req_ids:
+            self._prompts.pop(request, None)
+            self._blocks.pop(request, None)
+
+    def _announce(self, prompt: list[int]) -> int:
+        """Tell the other instance of a message; its number."""
+        digest = _digest(prompt)
+        number: int = self._store.add("messages", 1)
+        self._store.set(f"{digest} {self._store.add(digest, 1)}", str(number))
+        return number
+
+    def _next(self, request: Any) -> str:
+        """Where the store tells of the next message with a request's prompt."""
+        digest = _digest(request.prompt_token_ids)
+        return f"{digest} {self._taken[digest] + 1}"
+
+    def _full(self, prompt: list[int]) -> int:
+        """Tokens of full pages; the last token is left, for whose logits the model runs."""
+        return (len(prompt) - 1) // self._block_size * self._block_size
+
+
+def client_id(request: str) -> str:
+    """What a request's client calls it, at both instances: vLLM adds eight characters of its own."""
+    from vllm import envs
+
+    return request if envs.VLLM_DISABLE_REQUEST_ID_RANDOMIZATION else request.rpartition("-")[0] or request
+
+
+def _digest(prompt: list[int]) -> str:
+    return hashlib.sha256(str(prompt).encode()).hexdigest()
