@@ -1,6 +1,7 @@
 import dataclasses
 
 from neuron_tools import hardware
+from neuron_tools.capture import executions
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.simulator.simulation import simulate
@@ -47,6 +48,37 @@ def test_blocks_do_not_change_rows():
         for column, values in columns.items():
             pieces = [value for block in apart if name in block for value in plain(block[name][column])]
             assert plain(values) == pieces, (name, column)
+
+
+def test_blocks_have_a_bounded_number_of_rows_or_one_execution(monkeypatch):
+    tables = replayer(fused_executable(), small())
+    runs = [Execution(number, 0, 0, (NO_ORIGIN,)) for number in (8, 8, 7, 8)]
+    small_rows, large_rows = (
+        sum(
+            len(columns["process_idx"])
+            for columns in replayer(fused_executable(), small()).rows([run]).values()
+        )
+        for run in (runs[0], runs[2])
+    )
+    assert small_rows < large_rows
+    monkeypatch.setattr(executions, "MOST_ROWS", 2 * small_rows)
+    assert list(map(list, tables.blocks(runs))) == [runs[:2], [runs[2]], [runs[3]]]
+    monkeypatch.setattr(executions, "MOST_ROWS", 1)
+    assert list(map(list, tables.blocks(runs))) == [[run] for run in runs]
+
+
+def test_kinds_of_execution_are_forgotten_where_they_are_many(monkeypatch):
+    monkeypatch.setattr(executions, "MOST_ROWS", 1)
+    tables, kept = replayer(fused_executable(), small()), replayer(fused_executable(), small())
+    pairs = [[Execution(number, 0, 0, (NO_ORIGIN,))] * 2 for number in (7, 8, 7)]
+    rows = [tables.rows(pair) for pair in pairs]
+    monkeypatch.setattr(executions, "MOST_ROWS", 1 << 20)
+    for block, same in zip(rows, map(kept.rows, pairs)):
+        for name, columns in same.items():
+            assert {column: plain(values) for column, values in columns.items()} == {
+                column: plain(values) for column, values in block[name].items()
+            }
+    assert tables._laid.rows < kept._laid.rows
 
 
 def test_process_and_core_stand_in_every_row():
