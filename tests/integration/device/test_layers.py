@@ -66,13 +66,23 @@ def assert_same(actual, expected):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_gives_the_cpus_values_and_gradients(name):
+    compare_with_cpu(name, lambda layer: layer)
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
+def test_a_recurrent_layer_compiled_whole_gives_the_cpus_values_and_gradients(name):
+    with torch._dynamo.config.patch(allow_rnn=True):
+        compare_with_cpu(name, lambda layer: torch.compile(layer, fullgraph=True))
+
+
+def compare_with_cpu(name, prepared):
     make, shape = LAYERS[name]
     torch.manual_seed(0)
     on_cpu = make()
     on_device = copy.deepcopy(on_cpu).to("neuron")
     x = torch.randn(shape, requires_grad=True)
     y = x.detach().to("neuron").requires_grad_()
-    expected, actual = on_cpu(x), on_device(y)
+    expected, actual = on_cpu(x), prepared(on_device)(y)
     assert_same(actual, expected)
     expected.square().sum().backward()
     actual.square().sum().backward()
