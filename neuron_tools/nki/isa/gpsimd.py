@@ -20,6 +20,7 @@ from neuron_tools.nki.isa.issue import (
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import SBUF, Call, Derived, Instruction, Operand
 from neuron_tools.nki.operators import find_operator
+from neuron_tools.nki.selected import selected
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import cast, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
@@ -135,7 +136,7 @@ def affine_select(
     affine = affine_values(pattern, dst.form.partitions, offset, channel_multiplier)
     chosen = find_operator(cmp_op).function(affine, 0) != 0
     values = single(on_true_tile).reshape(dst.form.partitions, -1)
-    write(dst, np.where(chosen, values, np.float32(on_false_value)))
+    write(dst, selected(chosen, values, on_false_value))
 
 
 def _check_valid(index: ViewForm, valid: int | None) -> None:

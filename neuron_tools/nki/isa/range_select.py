@@ -21,6 +21,7 @@ from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar
 from neuron_tools.nki.operators import FP32_MINIMUM, find_operator
+from neuron_tools.nki.selected import selected
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, single, write
 from neuron_tools.records.program import Engine, Opcode
@@ -91,7 +92,7 @@ def range_select(
     index = np.arange(range_start, range_start + values.shape[1], dtype=np.float32)[None, :]
     inside = find_operator(comp_op0).function(index, column(bound0, len(values), 2)) != 0
     inside &= find_operator(comp_op1).function(index, column(bound1, len(values), 2)) != 0
-    result = np.where(inside, values, np.float32(on_false_value))
+    result = selected(inside, values, on_false_value)
     write(dst, result)
     accumulate(VECTOR, result, find_operator(reduce_op), reduce_cmd, reduce_res)
 
@@ -133,6 +134,6 @@ def select_reduce(
     values = single(on_true)
     chosen = shaped(exact(predicate), values.shape) != 0
     chosen = ~chosen if reverse_pred else chosen
-    result = np.where(chosen, values, column(on_false, dst.form.partitions, values.ndim))
-    write(dst, result.astype(np.float32))
+    result = selected(chosen, values, column(on_false, dst.form.partitions, values.ndim))
+    write(dst, result)
     accumulate(VECTOR, result, find_operator(reduce_op), reduce_cmd, reduce_res)
