@@ -15,13 +15,14 @@ from neuron_tools.nki.loops import LoopRange, known_bound
 
 _USERS: Counter[int] = Counter()  # how many kernels run that see the `range` of a module, by its namespace
 _CHANGING = threading.Lock()
-_WHOLE = {int}
 
 
 def _kernel_range(*bounds: Any) -> Any:
-    trace = tracing.running()
-    if set(map(type, bounds)) != _WHOLE:
-        bounds = tuple(int(known_bound(bound)) for bound in bounds)
+    trace = tracing.OF_THREAD.trace
+    for bound in bounds:  # helpers of kernels make hundreds of thousands of ranges
+        if type(bound) is not int:
+            bounds = tuple(int(known_bound(bound)) for bound in bounds)
+            break
     noting = trace is not None and trace.noting_loops
     return LoopRange(*bounds, depth=2) if noting else range(*bounds)
 
