@@ -120,6 +120,14 @@ def test_a_captured_generate_has_the_cpus_tokens_and_tells_its_requests(
     assert not warnings
     assert serving is not None
     assert (len(serving.requests), serving.tokens) == (REQUESTS, REQUESTS * TOKENS)
+    # vLLM's own times are this machine's; what it counts is the same.
+    counters = {name.removeprefix("vllm:"): value for name, value in said(output, "counters").items()}
+    assert counters["request_success"] == counters["time_to_first_token_seconds"] == len(serving.requests)
+    assert counters["generation_tokens"] == serving.tokens
+    assert counters["inter_token_latency_seconds"] == serving.tokens - len(serving.requests)
+    assert counters["request_time_per_output_token_seconds"] == sum(
+        request.per_token_ns is not None for request in serving.requests
+    )
     assert all(request.queue_ns is not None for request in serving.requests)
     assert max(use.used_blocks for use in serving.kv_cache) > 0
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0], str(FOLDER)) > 0.95

@@ -6,6 +6,7 @@ allow LoRA the folder of an adapter for every other prompt.
 
 import json
 import sys
+from collections import Counter
 
 LENGTHS = (3, 50, 17, 5, 40, 21)
 
@@ -31,7 +32,10 @@ if __name__ == "__main__":
         SamplingParams(temperature=0, max_tokens=int(sys.argv[2]), ignore_eos=True),
         lora_request=[adapter if number % 2 else None for number in range(len(prompts))],
     )
-    counters = {metric.name: getattr(metric, "value", None) for metric in llm.get_metrics()}
+    counters: "Counter[str]" = Counter()
+    for metric in llm.get_metrics():
+        counters[metric.name] += getattr(metric, "value", 0) or getattr(metric, "count", 0)
     print("tokens", json.dumps([list(answer.outputs[0].token_ids) for answer in answers]))
     print("cached", sum(answer.num_cached_tokens for answer in answers))
-    print("accepted", counters.get("vllm:spec_decode_num_accepted_tokens", 0))
+    print("accepted", counters["vllm:spec_decode_num_accepted_tokens"])
+    print("counters", json.dumps(counters))
