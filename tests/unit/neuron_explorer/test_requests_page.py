@@ -56,6 +56,21 @@ def tables(view: View) -> dict[str, Rows]:
     return tables_of(PAGE.layout(view))
 
 
+def test_requests_that_another_process_prefilled_have_a_handover(make_profile, tmp_path) -> None:
+    rows = (
+        ("request a", "range", 100, 410), ("queue a", "range", 100, 150), ("token a", "range", 150, 400),
+        ("request a", "range", 90, 900, 1), ("queue a", "range", 90, 95, 1),
+        ("handover a", "range", 95, 430, 1), ("token a", "range", 95, 500, 1),
+    )  # fmt: skip
+    path = make_profile(tables=host_spans(*rows))
+    with ProfileLibrary([path]) as library:
+        address = Address("/requests", profile_id(path))
+        shown = tables(View(library, Analyses(library), address, store=UserStore(tmp_path / "store")))
+    (row,) = shown["Requests"]
+    assert len(row) == len(HEADINGS) + 1
+    assert row[-1][1]["v"] == 100
+
+
 def test_the_table_has_the_numbers_of_analyze_requests(view: View) -> None:
     rows = tables(view)["Requests"]
     assert len(rows) == 2
