@@ -208,7 +208,7 @@ def _quantiles(serving: Serving) -> Any:
 def _requests(view: View, loop: ServingLoop, serving: Serving) -> Any:
     chosen = _in_order(view, serving)[:ROWS]
     rows = [_row(view, loop.requests[place], serving.requests[place]) for place in chosen]
-    headings = HEADINGS
+    headings: tuple[str, ...] = HEADINGS
     if any(request.handover_ns is not None for request in serving.requests):
         headings = (*HEADINGS, "Handover")
         rows = [[*row, time_cell(serving.requests[place].handover_ns)] for row, place in zip(rows, chosen)]
