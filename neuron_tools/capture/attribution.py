@@ -2,8 +2,8 @@
 
 A forward operation knows its own stack and module. A backward operation has no Python: it knows the sequence
 number of the forward operation it differentiates, and takes line and module from there, marked backward. What
-hooks do between two of them is backward at its own line, and so is a backward operation written in Python,
-called by whoever called the forward operation. Activation checkpointing computes again in the middle of a
+hooks do after one is backward at its own line, and so is a backward operation written in Python, called by
+whoever called the forward operation. Activation checkpointing computes again in the middle of a
 backward operation: what is done in a module, or is to be differentiated in turn, is forward at its own line,
 called in the same way.
 """
@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
     Attributes:
         recomputed: A backward pass computes it again, which is forward work.
-        caller: Of that, of its gradients and of a backward written in Python, the stack of the forward
+        caller: Of that, of its gradients, hooks and a backward written in Python, the stack of the forward
             operation that it is part of, which autograd's thread does not have; 0 = none.
     """
 
@@ -120,6 +120,7 @@ class Attribution:
         self._forward: OrderedDict[int, _Forward] = OrderedDict()
         self._last: Place = (0, 0, 0)
         self._last_module = 0
+        self._differentiated: Place = (0, 0, 0)
 
     def origin(self, record: LoggedExecution) -> Origin:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
@@ -142,7 +143,8 @@ class Attribution:
     def _called(self, record: LoggedExecution, stack: int, module: int) -> Origin:
         """Origin of what a module or the program does, also while a backward pass goes on."""
         if not _is_recomputed(record):
-            return Origin(stack, module, False)
+            at, _, caller = self._differentiated if record.flags & IN_BACKWARD else (0, 0, 0)
+            return Origin(stack, module, False, caller=caller or at)
         # A function of Python whose forward computes nothing has no operation: the one before is another's.
         found = self._find(record.forward_thread, record.forward_sequence, is_own=True)
         forward, _, caller = found or (0, 0, 0)
@@ -155,9 +157,11 @@ class Attribution:
             return None
         forward = record.forward_sequence
         if forward == NO_SEQUENCE:
-            return Origin(stack, module, True) if stack and record.flags & IN_BACKWARD else None
+            at, _, caller = self._differentiated
+            in_hook = stack and record.flags & IN_BACKWARD
+            return Origin(stack, module, True, caller=caller or at) if in_hook else None
         if found := self._find(record.forward_thread, forward):
-            at, of, caller = found
+            self._differentiated = at, of, caller = found
             return Origin(stack, of, True, caller=caller or at) if stack else _origin(found, backward=True)
         stack, module, caller = self._last if stack == 0 else (stack, module, 0)
         return Origin(stack, module or self._last_module, True, caller=caller)

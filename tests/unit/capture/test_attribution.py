@@ -131,6 +131,16 @@ def test_what_a_hook_does_is_backward_at_its_own_line():
     assert attribution.origin(hook) == attribution.passive_origin(hook) == Origin(7, 0, True)
 
 
+def test_a_hook_is_called_by_what_called_the_operation_whose_gradient_was_computed():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(stack=4, module=2, sequence=1))
+    attribution.origin(record(forward=0, thread=9))
+    assert attribution.origin(record(stack=7, flags=IN_BACKWARD)) == Origin(7, 0, True, caller=3)
+    step = record(stack=8, module=5, flags=IN_BACKWARD | IN_OPTIMIZER)
+    assert attribution.origin(step) == Origin(8, 5, False, caller=3)
+
+
 def test_memory_of_a_backward_pass_is_that_of_the_forward_operation():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
