@@ -25,7 +25,7 @@ class BatchedModel(torch.nn.Module):
         model: A traced model, whole on the device.
         cores: Cores that take the pieces in turn; none: the core that the model was loaded on.
         dim: Dimension of the batch, in all inputs and results.
-        any_size: Whether a batch may be of any size; else it has one piece for each core.
+        any_size: Whether a batch may be of any size; else it has one whole piece for each core that it uses.
 
     Raises:
         TraceError: It is no traced model, it keeps states, or there is no such core.
@@ -48,18 +48,18 @@ class BatchedModel(torch.nn.Module):
             )
 
     def disable_dynamic_batching(self) -> None:
-        """Take only batches with one piece of the traced size for each core."""
+        """Take only batches of whole pieces of the traced size, at most one for each core."""
         self._any_size = False
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """The model's results for a whole batch.
 
         Raises:
-            TraceError: The batch does not have a sample for each core's piece, and its size may not vary.
+            TraceError: The batch is not of whole pieces, one a core at most, and its size may not vary.
         """
         size = inputs[0].shape[self.dim]
         cores = max(len(self.device_ids), 1)
-        if not self._any_size and size != self._piece * cores:
+        if not self._any_size and (size % self._piece or size > self._piece * cores):
             raise TraceError(
                 f"The batch has {size} samples, not {self._piece} for each of {cores} cores: "
                 "change the batch, or leave dynamic batching on."

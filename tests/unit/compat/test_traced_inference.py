@@ -60,6 +60,11 @@ def test_cores_share_a_batch(torch_neuronx, traced):
         parallel(BATCH)
 
 
+def test_a_batch_for_fewer_cores_leaves_the_others_idle(torch_neuronx, traced):
+    parallel = torch_neuronx.DataParallel(traced, device_ids=[0, 1], set_dynamic_batching=False)
+    torch.testing.assert_close(parallel(EXAMPLE), network()(EXAMPLE))
+
+
 def test_a_model_with_states_takes_no_pieces(torch_neuronx):
     model = Accumulator()
     traced = torch_neuronx.trace(model, EXAMPLE, input_output_aliases={model.total: 1})
