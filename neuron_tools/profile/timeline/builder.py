@@ -137,9 +137,11 @@ def _samples(source: CounterSource, paths: Sequence[Path], labels: Labels, blob:
         return []
     store = SampleStore(source)
     for _, batch in batches(paths, source.columns, ()):
-        store.add(batch)
+        store.survey(batch)
+    for _, batch in batches(paths, source.columns, ()):
+        store.write(batch, blob)
     found = []
-    for key, stored in store.finish(blob):
+    for key, stored in store.finish():
         track = labels.describe(source, key)
         counts = {"spans": stored["samples"], "start_ns": stored["start_ns"], "end_ns": stored["end_ns"]}
         found.append((labels.order(track, key), {**asdict(track), **counts, "samples": stored}))
