@@ -9,6 +9,8 @@ operations may join as its epilogue. Everything else is a group of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import or_
 
 from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
@@ -91,7 +93,7 @@ class _Fusion(Joining):
         views = [self._views.of(value) for value in self._read(operation)]
         if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
             made = {self._group_of[view.root] for view in views if view.root in self._group_of}
-            siblings = {index for view in views for index in self._recent_readers(view)}
+            siblings = self._siblings(operation, views)
             makers = sorted(made, key=lambda index: (self._has_rows(index, views), index), reverse=True)
             for index in (*makers, *sorted(siblings - made, reverse=True)):
                 if self._try_join(operation, views, index):
@@ -180,6 +182,37 @@ class _Fusion(Joining):
             if group.domain is None and view.root >= 0 and not view.is_scalar and group.kind == "loop":
                 group.domain = broadcast_domain(view.blocks)
         self._add(group, operation, shape)
+
+    def _siblings(self, operation: Operation, views: Iterable[View]) -> set[int]:
+        """Groups that read the same memory, where the operation's users may be in the same group then."""
+        siblings = {index for view in views for index in self._recent_readers(view)}
+        return {index for index in siblings if not self._is_needed_between(index, operation)}
+
+    def _is_needed_between(self, index: int, operation: Operation) -> bool:
+        """Whether a user of the operation waits for others that need the group: it cannot be part of it, and
+        what the operation makes would pass memory. So do an update of a parameter and its forward pass.
+        """
+        places = (self._position.get(id(each)) for each in self._groups[index].operations)
+        group = reduce(or_, (1 << place for place in places if place is not None), 0)
+        others = (
+            value
+            for result in operation.results
+            for user in self._users.get(result, ())
+            for value in operands_of(user)
+            if value != result and self._group_of.get(self._views.of(value).root) != index
+        )
+        makers = (self._made_by[value] for value in others if value in self._made_by)
+        return any(self._needed_by[self._position[id(maker)]] & group for maker in makers)
+
+    @cached_property
+    def _needed_by(self) -> list[int]:
+        """For each operation the bit set of those that must come before it, and itself."""
+        needed: list[int] = []
+        for position, operation in enumerate(self._module.operations):
+            makers = (self._made_by[value] for value in operands_of(operation) if value in self._made_by)
+            bits = (needed[self._position[id(maker)]] for maker in makers)
+            needed.append(reduce(or_, bits, 1 << position))
+        return needed
 
     def _recent_readers(self, view: View) -> list[int]:
         """Groups that read the same memory: joining one saves a load."""
