@@ -124,8 +124,9 @@ SQUARE = "tensor<64x64xf32>"
 def test_an_update_reads_its_parameter_again_rather_than_begin_in_the_forward_pass():
     """Begun there, what it makes of the parameter would pass memory until the gradient is there."""
     text = function(
-        f"%p: {SQUARE}, %w: {SQUARE}", SQUARE, f"%0 = stablehlo.tanh %p : {SQUARE}", _product("%1", "%0", "%w"),
-        f"%2 = stablehlo.multiply %p, %p : {SQUARE}", f"%r = stablehlo.subtract %2, %1 : {SQUARE}",
+        f"%p: {SQUARE}, %w: {SQUARE}", SQUARE, f"%0 = stablehlo.tanh %p : {SQUARE}",
+        _product("%1", "%0", "%w"), f"%2 = stablehlo.multiply %p, %p : {SQUARE}",
+        f"%r = stablehlo.subtract %2, %1 : {SQUARE}",
     )  # fmt: skip
     assert groups(text) == [("loop", ["tanh"]), ("dot", ["dot_general", "multiply", "subtract"])]
 
