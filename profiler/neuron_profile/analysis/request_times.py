@@ -11,7 +11,7 @@ Where one process prefills requests and another decodes them, each has ranges of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,14 +95,22 @@ def find_request_times(profile: Profile) -> tuple[RequestTimes, ...]:
     if not has_requests(profile):
         return ()
     tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
-    found = (_times(profile, row, tokens, waits) for row in _ranges(profile))
-    return _joined([request for request in found if request.token_ns], _ends(profile, "handover"))
+    same_id: dict[str, list[RequestTimes]] = {}
+    for row in _ranges(profile):
+        if (request := _times(profile, row, tokens, waits)).token_ns:
+            same_id.setdefault(request.request, []).append(request)
+    handovers = _ends(profile, "handover")
+    joined = [request for requests in same_id.values() for request in _joined(requests, handovers)]
+    return tuple(sorted(joined, key=lambda request: request.arrived_ns))
 
 
 def _joined(
     requests: Sequence[RequestTimes], handovers: Mapping[tuple[int, str], list[int]]
-) -> tuple[RequestTimes, ...]:
-    """Requests that one process prefills and another decodes as one each: tokens are those of the second."""
+) -> Iterable[RequestTimes]:
+    """Requests of one ID, of which those that one process prefills and another decodes are one.
+
+    Tokens are those of the second.
+    """
     joined = dict(enumerate(requests))
     for place, request in enumerate(requests):
         own = handovers.get((request.process, request.request), [])
@@ -110,8 +118,7 @@ def _joined(
         others = [
             other
             for other, each in joined.items()
-            if each.request == request.request and each.process != request.process
-            if ends and each.begun_ns < ends[-1]
+            if each.process != request.process and ends and each.begun_ns < ends[-1]
         ]
         if others:  # the last of that name
             before = joined.pop(max(others, key=lambda other: joined[other].arrived_ns))
@@ -121,7 +128,7 @@ def _joined(
                 started_ns=before.started_ns,
                 prefilled_ns=min(before.token_ns[0], ends[-1]),
             )
-    return tuple(sorted(joined.values(), key=lambda request: request.arrived_ns))
+    return joined.values()
 
 
 def _ranges(profile: Profile) -> list[dict[str, Any]]:
