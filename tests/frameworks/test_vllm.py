@@ -264,6 +264,16 @@ def test_an_instance_decodes_what_another_has_prefilled(
     assert sorted(sent["start_ts"].to_pylist()) == sorted(received["start_ts"].to_pylist())
 
 
+def test_what_is_handed_over_is_the_requests_own_though_others_are_preempted_cancelled_or_adapted(
+    tmp_path: Path,
+) -> None:
+    output = run(tmp_path, str(FOLDER / "handover_plan.py"), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    steps = {name: said(output, name) for name in ("before", "resumed", "ended", "again", "cancelled")}
+    assert steps == {"before": {}, "resumed": {}, "ended": {"long": [7, 8]}, "again": {}, "cancelled": {}}
+    assert said(output, "found") == [0, 8, 0]
+    assert said(output, "taken") == [[3, 4]]
+
+
 def test_each_step_is_one_graph_unless_it_is_to_run_eagerly(
     model: str, expected: list[list[int]], tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """Disaggregated prefill: keys and values of prompts from one instance of vLLM to another, from core to core.
 
 The instance that prefills (`kv_producer`) sends a prompt's full pages in one message when it has computed
-them, and tells in a store, by the prompt's tokens, that they are to be had. The one that decodes
+them, and puts the message's number in a queue of the prompt, in a store. The one that decodes
 (`kv_consumer`) looks there when it plans a request, and receives them before the step that goes on with it.
 A worker's peer is the other instance's worker of the same rank.
 """
@@ -9,7 +9,6 @@ A worker's peer is the other instance's worker of the same rank.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -72,9 +71,7 @@ class NeuronConnector(KVConnectorBase_V1):
         self._store = TCPStore(
             host, settings.kv_port, is_master=is_first, wait_for_workers=False, timeout=_PATIENCE
         )
-        self._prompts: dict[str, list[int]] = {}
-        self._blocks: dict[str, list[int]] = {}
-        self._taken: Counter[str] = Counter()
+        self._prefilling: dict[str, Any] = {}
         self._coming = Handovers()
         self._caches: list[torch.Tensor] = []
         self._sent: list[Any] = []
@@ -148,24 +145,25 @@ class NeuronConnector(KVConnectorBase_V1):
             request: vLLM's.
             num_computed_tokens: What this instance has of it.
         """
-        tokens = self._full(request.prompt_token_ids or [])
-        if self._sends or tokens <= num_computed_tokens or not self._store.check([self._next(request)]):
+        tokens = self._full_pages(request) * self._block_size
+        if self._sends or tokens <= num_computed_tokens or not self._store.queue_len(_prompt_key(request)):
             return 0, False
         return tokens - num_computed_tokens, False
 
     def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
-        """Plan to receive what a request has been given pages for.
+        """Note a prompt that is to be sent, or plan to receive what a request has been given pages for.
 
         Args:
-            request: vLLM's.
+            request: vLLM's; one that has been preempted comes again.
             blocks: Its pages.
             num_external_tokens: How many tokens they are for; none where it does without.
         """
+        pages = self._full_pages(request)
+        if self._sends and pages and not request.num_output_tokens:
+            self._prefilling[request.request_id] = request
         if num_external_tokens:
-            number = int(self._store.get(self._next(request)))
-            pages = self._full(request.prompt_token_ids) // self._block_size
+            number = int(self._store.queue_pop(_prompt_key(request), False))
             self._coming.each.append(Handover(request.request_id, number, blocks.get_block_ids()[0][:pages]))
-            self._taken[_digest(request.prompt_token_ids)] += 1
 
     def build_connector_meta(self, scheduler_output: Any) -> Handovers:
         """What a step hands over.
@@ -178,43 +176,32 @@ class NeuronConnector(KVConnectorBase_V1):
         coming, self._coming = self._coming, Handovers()
         return coming
 
+    def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, None]:
+        """Forget a prompt that will not be computed to its end.
+
+        Args:
+            request: vLLM's.
+            block_ids: Its pages, which may be given to others: what is sent is a copy.
+        """
+        self._prefilling.pop(request.request_id, None)
+        return False, None
+
     def _leaving(self, step: Any) -> Iterator[Handover]:
         """The prompts that a step computes to their end."""
-        computed = {}
-        for new in step.scheduled_new_reqs:
-            self._prompts[new.req_id], self._blocks[new.req_id] = new.prompt_token_ids, [*new.block_ids[0]]
-            computed[new.req_id] = new.num_computed_tokens
-        known = step.scheduled_cached_reqs
-        for request, blocks, count in zip(known.req_ids, known.new_block_ids, known.num_computed_tokens):
-            if request in self._prompts:
-                self._blocks[request] += blocks[0] if blocks else []
-                computed[request] = count
-        for request, count in computed.items():
-            prompt = self._prompts[request]
-            if count + step.num_scheduled_tokens[request] >= len(prompt):
-                del self._prompts[request]
-                blocks = self._blocks.pop(request)[: self._full(prompt) // self._block_size]
-                if blocks:
-                    yield Handover(request, self._announce(prompt), blocks)
-        for request in step.finished_req_ids:
-            self._prompts.pop(request, None)
-            self._blocks.pop(request, None)
+        for name, count in step.num_scheduled_tokens.items():
+            request = self._prefilling.get(name)
+            if request is not None and request.num_computed_tokens + count >= request.num_prompt_tokens:
+                del self._prefilling[name]
+                # Pages are asked for now: a request that has been preempted has others than at first.
+                blocks = step.kv_connector_block_state.get_block_ids(name)[0][: self._full_pages(request)]
+                number: int = self._store.add("messages", 1)
+                self._store.queue_push(_prompt_key(request), str(number))
+                yield Handover(name, number, blocks)
 
-    def _announce(self, prompt: list[int]) -> int:
-        """Tell the other instance of a message; its number."""
-        digest = _digest(prompt)
-        number: int = self._store.add("messages", 1)
-        self._store.set(f"{digest} {self._store.add(digest, 1)}", str(number))
-        return number
-
-    def _next(self, request: Any) -> str:
-        """Where the store tells of the next message with a request's prompt."""
-        digest = _digest(request.prompt_token_ids)
-        return f"{digest} {self._taken[digest] + 1}"
-
-    def _full(self, prompt: list[int]) -> int:
-        """Tokens of full pages; the last token is left, for whose logits the model runs."""
-        return (len(prompt) - 1) // self._block_size * self._block_size
+    def _full_pages(self, request: Any) -> int:
+        """Full pages of a prompt; the last token is left, for whose logits the model runs."""
+        is_tokens = request.prompt_embeds is None
+        return (request.num_prompt_tokens - 1) // self._block_size if is_tokens else 0
 
 
 def client_id(request: str) -> str:
@@ -224,5 +211,9 @@ def client_id(request: str) -> str:
     return request if envs.VLLM_DISABLE_REQUEST_ID_RANDOMIZATION else request.rpartition("-")[0] or request
 
 
-def _digest(prompt: list[int]) -> str:
-    return hashlib.sha256(str(prompt).encode()).hexdigest()
+def _prompt_key(request: Any) -> str:
+    """What the store calls a prompt: all that its keys and values depend on."""
+    adapter = request.lora_request and request.lora_request.lora_name
+    inputs = [feature.identifier for feature in request.mm_features]
+    prompt = (request.prompt_token_ids, adapter, request.cache_salt, inputs)
+    return hashlib.sha256(repr(prompt).encode()).hexdigest()
