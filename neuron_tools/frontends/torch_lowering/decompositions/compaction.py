@@ -99,7 +99,9 @@ def _index_put(
     moved = tensor.movedim(masked, outer)
     values = values.reshape([1] * (inner + 1 - values.dim()) + list(values.shape)[-inner - 1 :])
     values = values.movedim(before, 0)
-    if values.shape[0] != 1:
+    if values.shape[0] == 1:
+        values = values.squeeze(0)
+    else:
         turn = (torch.cumsum(mask.reshape(-1).to(torch.int32), 0) - 1).clamp(min=0, max=values.shape[0] - 1)
         values = torch.index_select(values, 0, turn).reshape(*mask.shape, *values.shape[1:])
     new = moved + values if accumulate else values.expand(moved.shape)

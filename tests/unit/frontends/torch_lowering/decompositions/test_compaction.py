@@ -57,6 +57,14 @@ def test_values_are_put_where_a_mask_behind_other_dimensions_is_set(values):
     assert torch.equal(found, aten.index_put.default(data, [None, mask], values))
 
 
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("is_set", [True, False])
+def test_values_are_put_where_a_mask_of_no_dimensions_is_set(is_set, before):
+    data, indices = torch.randn(2, 3), [*[None] * before, torch.tensor(is_set)]
+    (found,) = lowered(aten.index_put.default, data, indices, torch.tensor(2.0))
+    assert torch.equal(found, aten.index_put.default(data, indices, torch.tensor(2.0)))
+
+
 def test_no_values_are_put_where_a_mask_is_set_nowhere():
     data, mask = torch.randn(2, 5), torch.zeros(2, 5, dtype=torch.bool)
     (found,) = lowered(aten.index_put.default, data, [mask], torch.zeros(0))
