@@ -71,14 +71,19 @@ def _is_item(node: fx.Node) -> bool:
 
 
 def _order(value: torch.Tensor) -> tuple[int, ...] | None:
-    """Dimensions by falling stride, those of one element innermost; None for gaps or no dimensions."""
-    sizes, strides = [_hint(size) for size in value.shape], [_hint(stride) for stride in value.stride()]
+    """Dimensions by falling stride, those of one element innermost; None for gaps, no dimensions, and sizes
+    that only values tell.
+    """
+    sizes, strides = _hints(value.shape), _hints(value.stride())
+    if not sizes or 0 in sizes or len(sizes) + len(strides) < 2 * value.ndim:
+        return None
     order = tuple(sorted(range(value.ndim), key=lambda dimension: (-strides[dimension], -sizes[dimension])))
     dense = _dense_strides(sizes, order)
     gaps = any(size != 1 and stride != own for size, stride, own in zip(sizes, strides, dense, strict=True))
-    return None if gaps or 0 in sizes or not sizes else order
+    return None if gaps else order
 
 
-def _hint(number: Any) -> int:
-    """A size or stride; of a symbolic one that of the traced example."""
-    return int(number.node.hint) if isinstance(number, torch.SymInt) else int(number)
+def _hints(numbers: Sequence[Any]) -> list[int]:
+    """Sizes or strides; of symbolic ones those of the traced example, where it has them."""
+    hints = (each.node.hint if isinstance(each, torch.SymInt) else each for each in numbers)
+    return [int(hint) for hint in hints if hint is not None]

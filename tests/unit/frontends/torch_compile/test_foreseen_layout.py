@@ -46,6 +46,17 @@ def test_gradients_of_a_group_norm_of_tokens_are_the_cpus(batch, dynamic):
         torch.testing.assert_close(found[name], gradient, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "function", [lambda value: value[value[:, 0] > 0] * 2, lambda value: torch.nonzero(value > 0).float()]
+)
+def test_sizes_that_only_values_tell_are_no_obstacle(function):
+    torch._dynamo.reset()
+    value = torch.tensor([[1.0, 2.0], [-1.0, 3.0], [4.0, -5.0]])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        found = torch.compile(function, backend="neuron", fullgraph=True)(value.to("neuron"))
+    assert torch.equal(found.cpu(), function(value))
+
+
 def test_a_tensor_that_is_laid_out_so_is_left_alone():
     tensor = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     assert laid_out(tensor, (0, 2, 3, 1)) is tensor
