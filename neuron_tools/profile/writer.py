@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -153,16 +153,27 @@ class ProfileWriter:
         Raises:
             UnknownTableError, ColumnError, ProfileWriteError: As `append`.
         """
-        rows = to_arrow(table_schema(table), columns)
+        self.replace_in_blocks(table, [to_arrow(table_schema(table), columns)])
+
+    def replace_in_blocks(self, table: str, blocks: Iterable[Columns]) -> None:
+        """As `replace`, for rows that do not fit into memory together: they are read as they are written.
+
+        Raises:
+            UnknownTableError, ColumnError, ProfileWriteError: As `append`.
+        """
+        schema = table_schema(table)
         with _writing(self.directory):
             self._pool.drain()
             self._tables.pop(table, None)
             for path in layout.part_files(self.directory, table):
                 path.unlink()
+        for rows in (to_arrow(schema, columns) for columns in blocks):
             if rows.num_rows:
-                parts = self._parts(table)
-                parts.append(rows)
-                parts.flush()
+                with _writing(self.directory):
+                    self._parts(table).append(rows)
+        if table in self._tables:
+            with _writing(self.directory):
+                self._parts(table).flush()
                 self._pool.drain()
 
     def close(self, complete: bool, **extra: Any) -> None:

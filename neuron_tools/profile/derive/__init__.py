@@ -1,7 +1,8 @@
 """Tables that follow from the recorded ones: computed when a capture or an import ends.
 
 They need nothing but the event tables, so any profile that has Instruction or DMA rows gets them, whoever
-wrote it. Time: a few seconds for ten million instructions; memory: that of the islands of activity.
+wrote it. Time: a few seconds for ten million instructions; memory does not grow with their number: islands
+of activity stand in a temporary file.
 """
 
 from __future__ import annotations
@@ -50,14 +51,17 @@ def derive_tables(
 
     Raises:
         ProfileWriteError: The disk is full or the directory cannot be written.
+        NeuronToolsError: The disk of the temporary files is full.
     """
     writer.flush()
     with RecordedTables(directory) as recorded:
-        busy = read_busy_time(recorded, is_active_time_given=is_active_time_given)
         start_ns, end_ns = device_extent(recorded)
         metadata = completed_metadata(recorded, start_ns, end_ns)
-        for table, rows in _derived(recorded, busy, end_ns - start_ns, wanted):
-            writer.replace(table, rows)
+        with read_busy_time(recorded, is_active_time_given=is_active_time_given) as busy:
+            if "ActiveTime" in wanted:
+                writer.replace_in_blocks("ActiveTime", active_time(busy))
+            for table, rows in _derived(recorded, busy, end_ns - start_ns, wanted):
+                writer.replace(table, rows)
     if metadata is not None:
         writer.replace("Metadata", metadata)
     stored = {table for table, _ in layout.stored_tables(directory)}
@@ -67,10 +71,8 @@ def derive_tables(
 def _derived(
     recorded: RecordedTables, busy: BusyTime, total_ns: int, wanted: Collection[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Names and columns of the wanted tables."""
+    """Names and columns of the wanted tables but ActiveTime."""
     peaks = read_peaks(recorded)
-    if "ActiveTime" in wanted:
-        yield "ActiveTime", active_time(busy)
     if "OpcodeSummary" in wanted:
         yield "OpcodeSummary", opcode_summary(recorded, busy, total_ns)
     if "FrameworkNode" in wanted:

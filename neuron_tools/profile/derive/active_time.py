@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,11 +11,11 @@ from neuron_tools.profile.derive.busy import BusyTime, EngineKey
 from neuron_tools.profile.derive.intervals import Islands
 
 
-def active_time(busy: BusyTime) -> pa.Table:
-    """ActiveTime rows; intervals that touch are one, intervals of no length are left out."""
-    parts = [_rows(key, islands) for key, islands in busy.by_engine().items() if len(islands)]
-    empty = _rows(EngineKey(0, 0, ""), Islands(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    return pa.concat_tables(parts or [empty])
+def active_time(busy: BusyTime) -> Iterator[pa.Table]:
+    """ActiveTime rows, in blocks; intervals that touch are one, intervals of no length are left out."""
+    for key, islands in busy.by_engine().items():
+        for block in islands:
+            yield _rows(key, block.without_empty())
 
 
 def _rows(key: EngineKey, islands: Islands) -> pa.Table:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_tools.arrays import Ints
-from neuron_tools.profile.derive.intervals import IntervalUnion, Islands, merged
+from neuron_tools.profile.derive.island_store import IntervalUnion, IslandStore, IslandStream
 from neuron_tools.profile.store.recorded import Numbering, RecordedTables, TextCodes, integers
 
 DMA_ENGINE, CC_ENGINE, CC_CORES_ENGINE = "dma", "cc", "cc_cores"
@@ -28,9 +28,10 @@ class EngineKey(NamedTuple):
 
 @dataclass
 class BusyTime:
-    """Islands of activity.
+    """Islands of activity. Close it, or use it in a `with` statement.
 
     Attributes:
+        store: Keeps the islands.
         engine_keys: What the groups of `engines` stand for.
         opcodes: Group = number of an (engine, opcode) in `opcode_keys`.
         layers: Group = code of `layer_names`; instructions and DMA transfers.
@@ -38,45 +39,64 @@ class BusyTime:
         dma_kinds: Group = code of `dma_kind_names`: static, software_dynamic, hardware_dynamic.
     """
 
+    store: IslandStore = field(default_factory=IslandStore)
     engine_keys: Numbering[EngineKey] = field(default_factory=Numbering)
     opcode_keys: Numbering[tuple[str, str]] = field(default_factory=Numbering)
     layer_names: TextCodes = field(default_factory=TextCodes)
     dma_kind_names: TextCodes = field(default_factory=TextCodes)
-    engines: IntervalUnion = field(default_factory=IntervalUnion)
-    opcodes: IntervalUnion = field(default_factory=IntervalUnion)
-    layers: IntervalUnion = field(default_factory=IntervalUnion)
-    dma_kinds: IntervalUnion = field(default_factory=IntervalUnion)
-    given: dict[EngineKey, Islands] = field(default_factory=dict)
+    given: dict[EngineKey, IslandStream] = field(default_factory=dict)
 
-    def by_engine(self) -> dict[EngineKey, Islands]:
-        """Islands of each engine of each core, in order of process, core and engine."""
+    def __post_init__(self) -> None:
+        self.engines, self.opcodes, self.layers, self.dma_kinds = (
+            IntervalUnion(self.store) for _ in range(4)
+        )
+
+    def __enter__(self) -> BusyTime:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.store.close()
+
+    def by_engine(self) -> dict[EngineKey, IslandStream]:
+        """Islands of each engine of each core, in order of process, core and engine; some of no length."""
         islands = self.engines.by_group()
-        named = {self.engine_keys.keys[group]: found.without_empty() for group, found in islands.items()}
-        named |= self.given
+        named = {self.engine_keys.keys[group]: found for group, found in islands.items()} | self.given
         return {key: named[key] for key in sorted(named)}
 
-    def engine_union(self, *names: str) -> Islands:
+    def engine_union(self, *names: str) -> IslandStream:
         """Islands of the named engines over all cores together."""
-        return merged(islands for key, islands in self.by_engine().items() if key.engine in names)
+        return IslandStream.joined(
+            islands for key, islands in self.by_engine().items() if key.engine in names
+        )
 
-    def total_union(self) -> Islands:
+    def total_union(self) -> IslandStream:
         """Islands of any activity on any core."""
-        return merged(self.by_engine().values())
+        return IslandStream.joined(self.by_engine().values())
 
 
 def read_busy_time(recorded: RecordedTables, *, is_active_time_given: bool = False) -> BusyTime:
-    """Read all device spans once; with `is_active_time_given` also the activity that ActiveTime tells of."""
-    busy = BusyTime(given=_given_activity(recorded) if is_active_time_given else {})
-    _read_instructions(recorded, busy)
-    _read_transfers(recorded, busy)
-    _read_collectives(recorded, busy)
+    """Read all device spans once; with `is_active_time_given` also the activity that ActiveTime tells of.
+
+    Raises:
+        NeuronToolsError: The disk is full.
+    """
+    busy = BusyTime()
+    try:
+        if is_active_time_given:
+            busy.given = _given_activity(recorded, busy.store)
+        _read_instructions(recorded, busy)
+        _read_transfers(recorded, busy)
+        _read_collectives(recorded, busy)
+    except BaseException:
+        busy.store.close()
+        raise
     return busy
 
 
-def _given_activity(recorded: RecordedTables) -> dict[EngineKey, Islands]:
+def _given_activity(recorded: RecordedTables, store: IslandStore) -> dict[EngineKey, IslandStream]:
     """Instructions of another tool's trace may contain their waiting: what it calls active is taken from
     it."""
-    given, engines = BusyTime(), TextCodes()
+    given, engines = BusyTime(store), TextCodes()
     for batch in recorded.scan("ActiveTime", ("start_ts", "end_ts", "engine", "process_idx", "pcore_idx")):
         groups = _engine_groups(given, batch, engines.encode(batch["engine"]), engines.texts)
         given.engines.add(groups, integers(batch["start_ts"]), integers(batch["end_ts"]))

@@ -15,7 +15,8 @@ import pyarrow as pa
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.derive.busy import BusyTime
 from neuron_tools.profile.derive.interval_work import interval_work
-from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged
+from neuron_tools.profile.derive.intervals import Islands
+from neuron_tools.profile.derive.island_store import IslandStream
 from neuron_tools.profile.derive.layers import LayerTree, layer_tree
 from neuron_tools.profile.derive.peaks import Peaks
 from neuron_tools.profile.store.recorded import RecordedTables
@@ -81,12 +82,12 @@ def framework_nodes(recorded: RecordedTables, busy: BusyTime, peaks: Peaks) -> d
     }
 
 
-def _of_nodes(busy: BusyTime, tree: LayerTree) -> dict[int, Islands]:
+def _of_nodes(busy: BusyTime, tree: LayerTree) -> dict[int, IslandStream]:
     """The islands of what belongs to each node itself."""
-    own: dict[int, list[Islands]] = defaultdict(list)
+    own: dict[int, list[IslandStream]] = defaultdict(list)
     for code, islands in busy.layers.by_group().items():
         own[tree.number(busy.layer_names.texts[code])].append(islands)
-    return {node: merged(parts) for node, parts in own.items()}
+    return {node: IslandStream.joined(parts) for node, parts in own.items()}
 
 
 def _node_sums(
@@ -111,7 +112,7 @@ def _with_children(tree: LayerTree, own: Ints) -> Ints:
     return total
 
 
-def _active_time(tree: LayerTree, leaves: Mapping[int, Islands]) -> Ints:
+def _active_time(tree: LayerTree, leaves: Mapping[int, IslandStream]) -> Ints:
     """Union of each node's islands with those of everything under it."""
     active = np.zeros(len(tree), np.int64)
     for node, islands in _upwards(tree, leaves, limit=None):
@@ -119,19 +120,20 @@ def _active_time(tree: LayerTree, leaves: Mapping[int, Islands]) -> Ints:
     return active
 
 
-def node_intervals(tree: LayerTree, leaves: Mapping[int, Islands]) -> dict[int, Islands]:
+def node_intervals(tree: LayerTree, leaves: Mapping[int, IslandStream]) -> dict[int, Islands]:
     """At most MAX_INTERVALS intervals for each node; a child's lie within its parent's."""
-    return dict(_upwards(tree, leaves, limit=MAX_INTERVALS))
+    found = _upwards(tree, leaves, limit=MAX_INTERVALS)
+    return {node: islands.at_most(MAX_INTERVALS) for node, islands in found}
 
 
 def _upwards(
-    tree: LayerTree, leaves: Mapping[int, Islands], limit: int | None
-) -> Iterator[tuple[int, Islands]]:
+    tree: LayerTree, leaves: Mapping[int, IslandStream], limit: int | None
+) -> Iterator[tuple[int, IslandStream]]:
     """Each node's islands with those of everything under it, children before parents."""
-    below: dict[int, list[Islands]] = defaultdict(list)
+    below: dict[int, list[IslandStream]] = defaultdict(list)
     for node in range(len(tree) - 1, -1, -1):  # children have larger numbers than parents
-        islands = merged([leaves.get(node, NO_ISLANDS), *below.pop(node, [])])
-        islands = islands if limit is None else at_most(islands, limit)
+        islands = IslandStream.joined([leaves.get(node, IslandStream()), *below.pop(node, [])])
+        islands = islands if limit is None else IslandStream.of(islands.at_most(limit))
         below[tree.parents[node]].append(islands)
         yield node, islands
 

@@ -1,12 +1,11 @@
 """Unions of time intervals: which spans overlap or touch, joined into islands.
 
-The kernel of every busy time. Works on whole arrays; a stream of batches that come in order of time is
-joined without sorting anything twice, in memory that grows with the islands, not with the spans.
+The kernel of every busy time. Works on whole arrays; `island_store` has those of more than fit into memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -35,6 +34,11 @@ class Islands:
         """Without intervals of no length."""
         kept = self.end > self.start
         return self if kept.all() else Islands(self.start[kept], self.end[kept])
+
+    def before(self, time: int) -> tuple[Islands, Islands]:
+        """The intervals that end before a time, and the others."""
+        cut = int(np.searchsorted(self.end, time))
+        return Islands(self.start[:cut], self.end[:cut]), Islands(self.start[cut:], self.end[cut:])
 
 
 NO_ISLANDS = Islands(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -114,56 +118,6 @@ def _running_end(start: Ints, end: Ints, changes: Mask) -> Ints:
     lift = rank * width - lowest
     lifted: Ints = np.maximum.accumulate(end + lift)
     return lifted - lift
-
-
-class _Growing:
-    """The islands of one group while batches come in."""
-
-    __slots__ = ("_in_order", "_last", "_parts")
-
-    def __init__(self, islands: Islands) -> None:
-        self._parts = [islands]
-        self._in_order = True
-        self._last = int(islands.end[-1])
-
-    def add(self, islands: Islands) -> None:
-        if int(islands.start[0]) <= self._last:
-            self._in_order = False
-        self._parts.append(islands)
-        self._last = max(self._last, int(islands.end[-1]))
-
-    def islands(self) -> Islands:
-        if len(self._parts) > 1:
-            start = np.concatenate([part.start for part in self._parts])
-            end = np.concatenate([part.end for part in self._parts])
-            self._parts = [Islands(start, end) if self._in_order else union(start, end)]
-            self._in_order = True
-        return self._parts[0]
-
-
-class IntervalUnion:
-    """The union of a stream of batches, by group."""
-
-    def __init__(self) -> None:
-        self._groups: dict[int, _Growing] = {}
-
-    def add(self, group: Ints, start: Ints, end: Ints) -> None:
-        """Take in a batch of spans; see `union_by_group`."""
-        for number, islands in union_by_group(group, start, end).items():
-            growing = self._groups.get(number)
-            if growing is None:
-                self._groups[number] = _Growing(islands)
-            else:
-                growing.add(islands)
-
-    def of(self, group: int) -> Islands:
-        """The islands of one group so far."""
-        growing = self._groups.get(group)
-        return NO_ISLANDS if growing is None else growing.islands()
-
-    def by_group(self) -> Mapping[int, Islands]:
-        """The islands of every group so far, groups in ascending order."""
-        return {number: self._groups[number].islands() for number in sorted(self._groups)}
 
 
 def at_most(islands: Islands, limit: int) -> Islands:

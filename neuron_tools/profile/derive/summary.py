@@ -19,7 +19,7 @@ from neuron_tools.profile.derive.busy import (
     STATIC,
     BusyTime,
 )
-from neuron_tools.profile.derive.intervals import merged
+from neuron_tools.profile.derive.island_store import IslandStream
 from neuron_tools.profile.derive.peaks import Peaks
 from neuron_tools.profile.store.recorded import RecordedTables
 
@@ -232,7 +232,7 @@ def _transfer_kinds(given: SummaryInput) -> Metrics:
 
 def _kind_active_ns(given: SummaryInput, *kinds: str) -> int:
     names, islands = given.busy.dma_kind_names, given.busy.dma_kinds
-    return merged(islands.of(names.number(kind)) for kind in kinds).total
+    return IslandStream.joined(islands.of(names.number(kind)) for kind in kinds).total
 
 
 def _kind_counts(given: SummaryInput) -> tuple[dict[str, int], dict[str, int]]:

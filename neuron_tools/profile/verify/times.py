@@ -73,8 +73,8 @@ def check_active_time(recorded: RecordedTables) -> Iterator[Breach]:
 
 
 def _active_time_sums(recorded: RecordedTables) -> Iterator[Breach]:
-    busy = read_busy_time(recorded)
-    expected = {key: islands.total for key, islands in busy.by_engine().items() if len(islands)}
+    with read_busy_time(recorded) as busy:
+        expected = {key: islands.total for key, islands in busy.by_engine().items()}
     stored = recorded.rows("""
         SELECT coalesce(process_idx, 0) AS process_idx, pcore_idx, engine, sum(duration_ns) AS ns
         FROM ActiveTime GROUP BY ALL

@@ -17,7 +17,7 @@ from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.store import parts
 from neuron_tools.profile.store.layout import part_files
-from neuron_tools.profile.writer import ProfileWriteError, ProfileWriter
+from neuron_tools.profile.writer import ColumnError, ProfileWriteError, ProfileWriter
 from tests.unit.profile.builders import columns, instruction, write_profile
 
 
@@ -225,6 +225,28 @@ def test_replacing_takes_away_all_earlier_rows(tmp_path):
     target.replace("Instruction", spans(7, 1))
     target.close(complete=True)
     assert stored_ids(tmp_path / "p.nprof") == [7]
+
+
+def test_blocks_that_replace_a_table_are_one_part_however_long_they_take(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "FLUSH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(writer, "MOST_OF_TIME", 1.0)
+    target = ProfileWriter(tmp_path / "p.nprof", {})
+    target.append("Instruction", spans(0, 5))
+    target.replace_in_blocks("Instruction", (spans(first, 2) for first in (10, 20, 30)))
+    assert len(list((tmp_path / "p.nprof" / "Instruction").iterdir())) == 1
+    target.replace_in_blocks("Warning", [])
+    target.close(complete=True)
+    assert stored_ids(tmp_path / "p.nprof") == [10, 11, 20, 21, 30, 31]
+
+
+def test_rows_that_do_not_fit_replace_nothing(tmp_path):
+    target = ProfileWriter(tmp_path / "p.nprof", {})
+    target.append("Instruction", spans(0, 2))
+    target.flush()
+    with pytest.raises(ColumnError):
+        target.replace("Instruction", {"no_such_column": [1]})
+    target.close(complete=True)
+    assert stored_ids(tmp_path / "p.nprof") == [0, 1]
 
 
 def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from hypothesis import given, strategies as st
 
 from neuron_tools.profile.derive.intervals import (
     NO_ISLANDS,
-    IntervalUnion,
     at_most,
     merged,
     union,
@@ -50,16 +49,6 @@ def test_one_group_needs_no_numbers(rows):
     assert pairs(union(start, end)) == naive_union([(0, *row[1:]) for row in rows]).get(0, [])
 
 
-@given(SPANS, st.integers(1, 7), st.booleans())
-def test_batches_in_any_cut_give_the_same_union(rows, size, in_order):
-    rows = sorted(rows, key=lambda row: row[1]) if in_order else rows
-    stream = IntervalUnion()
-    for first in range(0, len(rows), size):
-        stream.add(*arrays(rows[first : first + size]))
-        stream.by_group()  # looking in between changes nothing
-    assert plain(stream.by_group()) == naive_union(rows)
-
-
 @given(st.lists(SPANS, max_size=4))
 def test_unions_merge_to_the_union_of_all(parts):
     islands = [union(*arrays(rows)[1:]) for rows in parts]
@@ -78,10 +67,6 @@ def test_touching_spans_join_and_empty_ones_count_nothing():
     assert pairs(islands) == [(0, 10), (20, 20)]
     assert pairs(islands.without_empty()) == [(0, 10)]
     assert islands.total == 10
-
-
-def test_a_group_that_never_came_has_no_islands():
-    assert IntervalUnion().of(3) is NO_ISLANDS
 
 
 @given(SPANS, st.integers(1, 6))
