@@ -40,7 +40,7 @@ class Template:
     """Relative rows of one executable.
 
     Attributes:
-        hlo: Interval of each HLO operation over its instructions and DMAs.
+        hlo: Interval of each HLO operation over its instructions and DMAs, until what they released begins.
         framework: Interval of each framework operation: over the HLO operations that belong to it, else its
             share of the one that it was fused into.
         hlo_framework: Row of the framework operation that each HLO operation belongs to.
@@ -69,7 +69,7 @@ def make_template(executable: Executable) -> Template:
     program, simulation = executable.program, executable.simulation
     instructions = Span(_ns(simulation.start_ps), _ns(simulation.end_ps))
     dmas = Span(_ns(simulation.dma_start_ps), _ns(simulation.dma_end_ps))
-    hlo = _cover(len(program.hlo), [(program.instructions["hlo"], instructions), (program.dmas["hlo"], dmas)])
+    hlo = _hlo_spans(executable, instructions, dmas)
     owner = np.array([h.framework[0] if h.framework else -1 for h in program.hlo], np.int64)
     framework = _framework_spans(program, hlo, owner)
     return Template(
@@ -90,6 +90,24 @@ def _ns(picoseconds: Ints) -> Ints:
     """Nanoseconds, rounded down: order and containment survive."""
     nanoseconds: Ints = np.asarray(picoseconds, np.int64) // PICOSECONDS_PER_NANOSECOND
     return nanoseconds
+
+
+def _hlo_spans(executable: Executable, instructions: Span, dmas: Span) -> Span:
+    """Intervals of the HLO operations.
+
+    An operation lasts until what waited for it begins: that it has ended takes a semaphore's time to be seen.
+    """
+    table, transfers = executable.program.instructions["hlo"], executable.program.dmas["hlo"]
+    cause = executable.simulation.wait_cause.astype(np.int64)
+    by_instruction, by_dma = np.flatnonzero(cause >= 0), np.flatnonzero(cause <= -2)
+    seen = [
+        (owner[causes], Span(span.end_ns[causes], instructions.start_ns[released]))
+        for owner, span, causes, released in (
+            (table, instructions, cause[by_instruction], by_instruction),
+            (transfers, dmas, -2 - cause[by_dma], by_dma),
+        )
+    ]
+    return _cover(len(executable.program.hlo), [(table, instructions), (transfers, dmas), *seen])
 
 
 def _cover(rows: int, parts: list[tuple[npt.NDArray[Any], Span]]) -> Span:

@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from neuron_tools.capture.template import (
     engine_titles,
@@ -20,16 +21,26 @@ def test_times_are_rounded_down_to_nanoseconds():
     assert template.dmas.start_ns.tolist() == [1_000, 3_500]
 
 
-def test_levels_cover_what_is_under_them():
+def test_levels_cover_what_is_under_them_until_what_waited_for_it_begins():
     template = make_template(fused_executable())
     assert (template.hlo.start_ns.tolist(), template.hlo.end_ns.tolist()) == (
         [0, 2_500, -1],
-        [2_450, 5_000, -1],
+        [2_500, 5_000, -1],
     )
     assert template.framework.start_ns.tolist() == [0, 2_500, -1]
-    assert template.framework.end_ns.tolist() == [2_450, 5_000, -1]
+    assert template.framework.end_ns.tolist() == [2_500, 5_000, -1]
     assert template.hlo_rows.tolist() == template.framework_rows.tolist() == [0, 1]
     assert template.hlo_framework.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("cause", "end_ns"), [(2, 2_500), (-2, 2_500), (-1, 2_450)])
+def test_an_operation_lasts_until_its_end_is_seen(cause, end_ns):
+    """An instruction or a transfer of the first operation releases the second; or nothing does."""
+    executable = fused_executable()
+    causes = np.array([-1, -1, -1, cause], np.int32)
+    simulation = dataclasses.replace(executable.simulation, wait_cause=causes)
+    template = make_template(dataclasses.replace(executable, simulation=simulation))
+    assert template.hlo.end_ns.tolist() == [end_ns, 5_000, -1]
 
 
 def test_what_was_fused_into_another_follows_one_another_in_its_time():
@@ -38,8 +49,8 @@ def test_what_was_fused_into_another_follows_one_another_in_its_time():
     program = dataclasses.replace(executable.program, hlo=(fused, *executable.program.hlo[1:]))
     template = make_template(dataclasses.replace(executable, program=program))
     # 1 is the one that both HLO operations belong to; 0 comes before it in the program, 2 behind.
-    assert template.framework.start_ns.tolist() == [0, 0, 1_715]
-    assert template.framework.end_ns.tolist() == [490, 5_000, 2_450]
+    assert template.framework.start_ns.tolist() == [0, 0, 1_750]
+    assert template.framework.end_ns.tolist() == [500, 5_000, 2_500]
     assert template.framework_rows.tolist() == [0, 1, 2]
 
 

@@ -14,8 +14,8 @@ def test_an_hlo_operation_covers_its_instructions_and_transfers(made):
     rows = made["HloInstruction"]
     assert rows["hlo_name"] == ["fusion.1", "copy.2"]
     assert rows["start_ts"] == [10_000, 12_500]
-    assert rows["end_ts"] == [12_450, 15_000]
-    assert rows["time_intervals"] == ["[[10000,12450]]", "[[12500,15000]]"]
+    assert rows["end_ts"] == [12_500, 15_000]
+    assert rows["time_intervals"] == ["[[10000,12500]]", "[[12500,15000]]"]
 
 
 def test_what_executes_nothing_has_no_row(made):
@@ -40,7 +40,7 @@ def test_a_framework_operation_covers_the_hlo_operations_that_belong_to_it(made)
     rows = made["FrameworkInstruction"]
     assert rows["framework_name"] == ["aten::addmm", "aten::relu"]
     assert rows["start_ts"] == [10_000, 12_500]
-    assert rows["end_ts"] == [12_450, 15_000]
+    assert rows["end_ts"] == [12_500, 15_000]
 
 
 def test_a_fused_operations_work_counts_once_for_the_operation_that_names_it(made):
