@@ -188,7 +188,8 @@ def test_drafts_are_accepted_where_they_are_the_models_tokens(
         graphs = graph_executions(profile)
         loop = find_serving_loop(profile)
     assert loop is not None
-    assert graphs["LlamaForCausalLM"] >= len(loop.iterations)
+    passes = 1 + (drafts["num_speculative_tokens"] if "model" in drafts else 0)
+    assert sum(graphs.values()) >= passes * len(loop.iterations)
 
 
 def test_tokens_that_fill_up_a_step_with_adapters_look_up_an_embedding_that_is_there(tmp_path: Path) -> None:
@@ -257,6 +258,8 @@ def test_an_instance_decodes_what_another_has_prefilled(
             profile.query(f"SELECT input_size, start_ts FROM CcOp WHERE framework_name = 'c10d::{end}'")
             for end in ("send", "recv")
         )
+        activations = profile.query("SELECT kind FROM Executable WHERE name LIKE 'aten::silu%'")
+    assert len(activations) == 0  # they are in graphs, of prompts, too
     token_bytes = 2 * 2 * 64 * 4  # layers, heads, keys and values, fp32
     assert sorted(sent["input_size"].to_pylist()) == sorted(
         tokens * token_bytes for tokens in full_pages if tokens

@@ -16,6 +16,7 @@ _DRAFTS = ("ngram", "suffix", "draft_model", "eagle")
 _GRACE_S = 60
 """What an engine and its workers are given to end before they are killed: they write the rest of profiles."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
+_CONNECTOR = "NeuronConnector"
 
 
 class NeuronPlatform(Platform):
@@ -49,8 +50,8 @@ class NeuronPlatform(Platform):
         """
         from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 
-        if (name := "NeuronConnector") not in KVConnectorFactory._registry:
-            KVConnectorFactory.register_connector(name, f"{_PACKAGE}.handover", name)
+        if _CONNECTOR not in KVConnectorFactory._registry:
+            KVConnectorFactory.register_connector(_CONNECTOR, f"{_PACKAGE}.handover", _CONNECTOR)
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
@@ -87,9 +88,10 @@ class NeuronPlatform(Platform):
         else:
             from neuron_tools.frontends.vllm_platform.graphs import token_buckets
 
-            # Connectors save the keys and values of a prompt layer by layer.
-            prompts = vllm_config.kv_transfer_config is None
-            compilation.cudagraph_mode = CUDAGraphMode.FULL if prompts else CUDAGraphMode.FULL_DECODE_ONLY
+            # vLLM's own connectors save the keys and values of a prompt layer by layer.
+            transfer = vllm_config.kv_transfer_config
+            is_whole = transfer is None or transfer.kv_connector == _CONNECTOR
+            compilation.cudagraph_mode = CUDAGraphMode.FULL if is_whole else CUDAGraphMode.FULL_DECODE_ONLY
             sizes = token_buckets(compilation.cudagraph_capture_sizes, scheduler.max_num_batched_tokens)
             compilation.cudagraph_capture_sizes = sizes
             compilation.max_cudagraph_capture_size = sizes[-1]
