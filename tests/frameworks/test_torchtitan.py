@@ -1,0 +1,117 @@
+"""TorchTitan's own train.py, unchanged, on real ranks of the device: losses of its CPU run with gloo.
+
+`NEURON_TOOLS_TORCHTITAN` names a checkout and `NEURON_TOOLS_TORCHTITAN_PACKAGES` a folder with the packages
+that it asks for, as for `scripts/torchtitan_layouts.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import neuron_tools
+from neuron_profile.analysis.hotspots import find_hotspots
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+
+import torchtitan_layouts
+
+CHECKOUT = os.environ.get(torchtitan_layouts.FOLDER, "")
+PACKAGES = os.environ.get(torchtitan_layouts.PACKAGES, "")
+ON_CPU = (str(Path(__file__).parent / "torchtitan_scripts" / "cpu_train.py"),)
+TRAINING = ("-m", "torchtitan.train")
+CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "TORCHDYNAMO_DISABLE": "1"}
+STEPS = 3
+ARGUMENTS = (
+    "--module", "llama3", "--config", "llama3_debugmodel", "--training.steps", str(STEPS),
+    "--training.local_batch_size", "2", "--training.seq_len", "256", "--dataloader.dataset", "c4_test",
+    "--hf-assets-path", "./tests/assets/tokenizer", "--profiler.no-enable-profiling",
+    "--metrics.no-enable-tensorboard", "--metrics.disable_color_printing", "--checkpoint.enable",
+    "--checkpoint.interval", "100",
+)  # fmt: skip
+TENSOR = ("--parallelism.tensor_parallel_degree", "2")
+PIPELINE = ("--parallelism.pipeline_parallel_degree", "2")
+LAYOUTS = {"sharded": (2, ()), "sharded_and_tensor": (4, TENSOR), "sharded_and_pipeline": (4, PIPELINE)}
+"""Ranks and arguments: all train on the same texts, as two ranks share the parameters in each."""
+TOLERANCE = 2e-4
+"""Relative: parameters and activations are bfloat16, and products are split where ranks share them."""
+LOGGED = re.compile(r"step: +(\d+) +loss: +(-?[\d.]+) +grad_norm: +([\d.]+)")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(torchtitan_layouts.missing()), reason=torchtitan_layouts.missing()),
+]
+
+
+def train(
+    ranks: int, folder: Path, *arguments: str, training: Sequence[str] = TRAINING,
+    launcher: Sequence[str] = (), **variables: str,
+) -> str:  # fmt: skip
+    """What the ranks print."""
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
+    command = [*launcher, sys.executable, *torchrun, *training, *ARGUMENTS, *arguments]
+    path = os.pathsep.join(filter(None, (CHECKOUT, PACKAGES, os.environ.get("PYTHONPATH"))))
+    own = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables}
+    outputs = ["--dump_folder", str(folder)]
+    ended = subprocess.run([*command, *outputs], cwd=CHECKOUT, env=own, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-4000:]
+    return ended.stdout + ended.stderr
+
+
+def logged(output: str) -> list[tuple[float, float]]:
+    """Loss and norm of the gradients in each step; ranks without the last stage say a loss below zero."""
+    steps = {
+        int(step): (float(loss), float(norm))
+        for step, loss, norm in LOGGED.findall(output)
+        if float(loss) > 0
+    }
+    assert sorted(steps) == list(range(1, STEPS + 1)), output[-4000:]
+    return [steps[step] for step in sorted(steps)]
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Arguments to begin with the same parameters in each layout, by TorchTitan's seed checkpoint."""
+    folder = tmp_path_factory.mktemp("seed")
+    train(1, folder, "--checkpoint.create_seed_checkpoint", training=ON_CPU, **CPU)
+    path = str(folder / "checkpoint" / "step-0")
+    return "--checkpoint.initial_load_path", path, "--checkpoint.last_save_model_only"
+
+
+@pytest.fixture(scope="module")
+def expected(seed: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> list[tuple[float, float]]:
+    """Of two ranks on the CPU."""
+    return logged(train(2, tmp_path_factory.mktemp("cpu"), *seed, training=ON_CPU, **CPU))
+
+
+@pytest.mark.parametrize("captured", [False, True], ids=["alone", "captured"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_losses_are_the_cpus(
+    layout: str, captured: bool, seed: tuple[str, ...], expected: list[tuple[float, float]], tmp_path: Path
+) -> None:
+    ranks, arguments = LAYOUTS[layout]
+    path = tmp_path / "run.nprof"
+    capture = (sys.executable, "-m", "neuron_profile.cli", "capture", "-o", str(path), "--")
+    output = train(ranks, tmp_path, *seed, *arguments, launcher=capture if captured else ())
+    assert "NEURON capacity" in output
+    for found, on_cpu in zip(logged(output), expected, strict=True):
+        assert found == pytest.approx(on_cpu, rel=TOLERANCE)
+    if captured:
+        assert_lines_are_torchtitans(path, ranks)
+
+
+def assert_lines_are_torchtitans(path: Path, ranks: int) -> None:
+    with neuron_tools.open_profile(path) as profile:
+        hotspots = find_hotspots(profile)
+        (row,) = profile.query(
+            "SELECT count(DISTINCT rank) AS ranks FROM CcOp JOIN ProcessInfo USING (process_idx)"
+        ).to_pylist()
+    own = [line for line in hotspots.lines if line.place.file.startswith(("torchtitan", CHECKOUT))]
+    assert sum(line.cost.device_ns for line in own) / hotspots.device_ns > 0.999
+    assert row["ranks"] == ranks
