@@ -100,6 +100,7 @@ def test_losses_are_the_cpus(
     capture = (sys.executable, "-m", "neuron_profile.cli", "capture", "-o", str(path), "--")
     output = train(ranks, tmp_path, *seed, *arguments, launcher=capture if captured else ())
     assert "NEURON capacity" in output
+    assert "Peak FLOPS used for computing MFU: 1.580e+14" in output, "TorchTitan's of a logical core of trn2"
     for found, on_cpu in zip(logged(output), expected, strict=True):
         assert found == pytest.approx(on_cpu, rel=TOLERANCE)
     if captured:

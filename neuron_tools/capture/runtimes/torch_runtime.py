@@ -131,9 +131,10 @@ class TorchRuntime:
         from neuron_tools.device.api import DeviceProperties, configure_properties
 
         core = recording.core
-        name = f"{core.chip} {core.name} (simulated)"
+        description = f"neuron: {core.chip} {core.name} (simulated)"
         memory, cores, target = core.hbm_bytes, core.logical_core_size, recording.options.target
-        before = configure_properties(DeviceProperties(name, memory, cores, core.generation, target=target))
+        properties = DeviceProperties(description, memory, cores, core.generation, target=target)
+        before = configure_properties(properties)
         self._hooks.append(lambda: configure_properties(before))
 
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:

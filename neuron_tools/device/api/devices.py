@@ -22,7 +22,7 @@ class DeviceProperties:
     """What `torch.neuron.get_device_properties` tells.
 
     Attributes:
-        name: The chip and core, as users know it.
+        description: The chip and core, as users know it. It has "neuron" in it: programs look for that.
         total_memory: Device memory of one NeuronCore in bytes.
         multi_processor_count: Compute cores behind one device index.
         major: NeuronCore version, the number after "v".
@@ -30,12 +30,17 @@ class DeviceProperties:
         target: Generation or instance that is simulated, as `--target` names it.
     """
 
-    name: str = "NeuronCore (simulated)"
+    description: str = "neuron: NeuronCore (simulated)"
     total_memory: int = 0
     multi_processor_count: int = 1
     major: int = 3
     minor: int = 0
     target: str = "trn2"
+
+    @property
+    def name(self) -> str:
+        """The instance family, as "trn2": what TorchNeuron gives."""
+        return self.target.split(".")[0]
 
 
 _properties = DeviceProperties()
@@ -127,8 +132,8 @@ def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
 
 
 def get_device_name(device: DeviceLike = None) -> str:
-    """The device's name."""
-    return get_device_properties(device).name
+    """The chip and core."""
+    return get_device_properties(device).description
 
 
 def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:

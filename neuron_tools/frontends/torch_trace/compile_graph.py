@@ -38,4 +38,4 @@ def present_chip() -> str:
     """The generation of the simulated device."""
     import torch
 
-    return str(torch.neuron.get_device_properties().target.split(".")[0])
+    return str(torch.neuron.get_device_properties().name)

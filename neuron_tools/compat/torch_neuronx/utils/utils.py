@@ -16,4 +16,4 @@ OVERRIDE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 def get_platform_target(compiler_args: str | Sequence[str] | None = None) -> str:
     """The chip's generation: from the compiler's options, the environment, or the simulated device."""
     named = parse_flags(compiler_args or (), with_environment=True).target or os.environ.get(OVERRIDE, "")
-    return named or torch.neuron.get_device_properties().target.split(".")[0]
+    return named or torch.neuron.get_device_properties().name

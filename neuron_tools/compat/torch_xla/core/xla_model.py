@@ -83,7 +83,7 @@ def xla_real_devices(devices: Sequence[str | torch.device] | None = None) -> lis
 
 def xla_device_kind(device: str | torch.device | None = None) -> str:
     """The chip behind a device."""
-    return str(torch.neuron.get_device_properties().name)
+    return str(torch.neuron.get_device_name())
 
 
 def is_xla_tensor(tensor: torch.Tensor) -> bool:

@@ -48,8 +48,9 @@ def test_a_device_that_is_not_there_leaves_the_current_one():
 
 
 def test_properties_are_what_the_hardware_model_says():
-    configure_properties(DeviceProperties(name="Trainium2 NeuronCore", total_memory=24 << 30, major=3))
-    assert torch.neuron.get_device_name("neuron:1") == "Trainium2 NeuronCore"
+    configure_properties(DeviceProperties("neuron: Trainium2", 24 << 30, major=3, target="trn2.48xlarge"))
+    assert torch.neuron.get_device_name("neuron:1") == "neuron: Trainium2"
+    assert torch.neuron.get_device_properties().name == "trn2"
     assert torch.neuron.get_device_properties().total_memory == 24 << 30
     assert torch.neuron.get_device_capability() == (3, 0)
     assert torch.neuron.mem_get_info()[1] == 24 << 30
