@@ -32,7 +32,7 @@ READ_ROWS = 1 << 18
 MOST_SUMS = 1 << 23
 """Numbers in an index of a NeuronCore: 64 MiB."""
 COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
-TIERS = 5
+TIERS = 6
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 _WHOLE = [_EARLIEST, _LATEST]
 _COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "

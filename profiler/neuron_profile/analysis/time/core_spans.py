@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.time.exposure import Spans
+from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -53,7 +54,10 @@ _CHOSEN = " AND id IN (SELECT unnest(?))"
 MOST_BETWEEN = 100_000
 """Instructions between two ids that are read whole: cheaper than to tell the database which ones."""
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
-_OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
+_OPERATIONS = (
+    "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction "
+    "WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) IN (SELECT unnest(?))"
+)
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
 )
@@ -107,32 +111,38 @@ class CoreSpans:
 
     Attributes:
         operations, executions: In order.
+        beside: Operations of the logical core's other physical cores, in order: what this one waits for when
+            it has none.
         is_unowned: Whether there are transfers that name no operation: theirs is that of what started them.
     """
 
     operations: Owned
+    beside: Owned
     executions: Owned
     is_unowned: bool
 
     @classmethod
     def of(cls, profile: Profile, core: tuple[int, int]) -> CoreSpans:
         """Operations and executions of a NeuronCore: (process_idx, number)."""
-        operations = owned_spans(
-            profile.query(f"{_OPERATIONS} WHERE {CORE.format(core='pcore_idx')}", core), OPERATION
-        )
+        process, number = core
+        size = physical_cores(profile)
+        first = number - number % size
+        operations = _operations(profile, process, [number])
+        beside = _operations(profile, process, [n for n in range(first, first + size) if n != number])
         executions = owned_spans(
             profile.query(f"{_EXECUTIONS} AND {CORE.format(core='nc_idx')} ORDER BY start_ts", core),
             EXECUTION,
         )
         unowned = profile.kept("unowned", lambda: is_unowned(profile))
         executed = _with_only_operation(executions.spans, operations)
-        return cls(operations.in_order(), executed.in_order(), unowned)
+        return cls(operations.in_order(), beside.in_order(), executed.in_order(), unowned)
 
     def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
         """All tiers' spans that start in a stretch, by falling priority."""
         return [
             *self.loaded(profile, core, begin, end),
             self.operations.starting(begin, end),
+            self.beside.starting(begin, end),
             self.executions.starting(begin, end),
         ]
 
@@ -159,8 +169,14 @@ class CoreSpans:
         Args:
             longest_ns: Length of the longest instruction or transfer.
         """
-        tiers = [*self.loaded(profile, core, begin - longest_ns, end), self.operations, self.executions]
-        return [tier.cut(begin, end) for tier in tiers]
+        loaded = self.loaded(profile, core, begin - longest_ns, end)
+        held = (self.operations, self.beside, self.executions)
+        return [tier.cut(begin, end) for tier in (*loaded, *held)]
+
+
+def _operations(profile: Profile, process: int, cores: list[int]) -> Owned:
+    """Operations of some physical cores of a process."""
+    return owned_spans(profile.query(_OPERATIONS, [process, cores]), OPERATION)
 
 
 def is_unowned(profile: Profile) -> bool:

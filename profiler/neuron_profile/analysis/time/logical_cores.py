@@ -1,7 +1,8 @@
 """Which physical cores stand for the logical ones that a program sees.
 
 Both physical cores of a logical one run each execution, from its start to its end, and so the first of them
-stands for it: in device time, in what that is charged to and in counts. Work (bytes, FLOPs, instructions) is
+stands for it: in device time, in what that is charged to and in counts. Where it has no operation, it waits
+for the other one, whose operation is charged. Work (bytes, FLOPs, instructions) is
 that of both.
 """
 

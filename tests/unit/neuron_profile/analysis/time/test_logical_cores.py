@@ -42,6 +42,21 @@ def test_device_time_and_counts_are_those_of_one_core(pair, make_profile) -> Non
         assert charge_device_time(two.slice(*middle)) == charge_device_time(one.slice(*middle))
 
 
+def test_a_core_without_operation_waits_for_that_of_the_other(make_profile, tiny_tables) -> None:
+    """The second core has an operation all through each execution: nothing lies between operations."""
+    rows, events = tiny_tables["FrameworkInstruction"], tiny_tables["SystemProfileEvents"]
+    running = [place for place, name in enumerate(events["name"]) if name == "nc_exec_running"]
+    other = {name: [values[0]] * len(running) for name, values in rows.items()}
+    other |= {name: [events[name][place] for place in running] for name in ("start_ts", "end_ts")}
+    numbers = [101 + place for place in running]
+    other |= {"id": numbers, "raw_framework_id": numbers, "pcore_idx": [1] * len(running)}
+    both = {name: [*rows[name], *other[name]] for name in rows}
+    with open_profile(make_profile(tables={**tiny_tables, "FrameworkInstruction": both}, lnc=2)) as profile:
+        charges = charge_device_time(profile)
+    assert (charges.device_ns, charges.unattributed_ns) == (200, 0)
+    assert [(charge.device_ns, charge.count) for charge in charges.charges] == [(150, 1), (30, 1), (20, 1)]
+
+
 def test_an_engine_is_active_for_the_mean_of_both(pair, make_profile) -> None:
     with open_profile(make_profile()) as one, open_profile(pair) as two:
         assert make_overview(two).engines == make_overview(one).engines
