@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from neuron_tools.device.errors import GraphCaptureError
 from neuron_tools.frozen import frozen
 
 _READING = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
+_BACKWARD_CALL = "_engine_run_backward"
+"""The function of torch below which hooks stand where the calling thread runs the backward pass."""
 
 
 @frozen
@@ -43,18 +46,20 @@ class Capture(TorchDispatchMode):
         self._calls: list[_Call] = []
         self._held: dict[StorageWeakRef, tuple[torch.Tensor, torch.Tensor]] = {}
         self._made: set[StorageWeakRef] = set()
-        self._stacks: dict[int, str] = {}
 
     def begin(self) -> None:
         """Capture what the calling thread and its backward passes do from here."""
         self._random_state = get_rng_state()
         self._suppressed = native.suppress(True)
         native.pause_clock()
+        # Lets each node of autograd keep the stack of its operation.
+        self._stacks_of_nodes = torch.autograd.set_detect_anomaly(True, check_nan=False)
         self.__enter__()
 
     def end(self) -> None:
         """Capture no more, and put back what tensors from before the capture held."""
         self.__exit__(None, None, None)
+        self._stacks_of_nodes.__exit__()
         with torch.no_grad():
             for whole, value in self._held.values():
                 whole.copy_(value)
@@ -81,22 +86,15 @@ class Capture(TorchDispatchMode):
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         named = dict(kwargs or {})
-        self._hold_what_is_written(function, args, named)
-        stack = self._stack()
-        call = _Call(function, args, named, _unseen(function, args, named), stack)
+        with _unseen():
+            self._hold_what_is_written(function, args, named)
+            result = function(*args, **named)
+        call = _Call(function, args, named, result, _stack())
         if call.inputs() or _tensors(call.result):
             _refuse_reading(call)
             self._calls.append(call)
             self._note_what_is_made(call)
         return call.result
-
-    def _stack(self) -> str:
-        """The text of the stack of an operation; of a gradient, that of the operation it belongs to."""
-        if (node := torch._C._current_autograd_node()) is not None:
-            return self._stacks.get(node._sequence_nr(), "")
-        stack = "".join(traceback.format_stack())
-        self._stacks.setdefault(torch.autograd._get_sequence_nr() - 1, stack)
-        return stack
 
     def _hold_what_is_written(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         for tensor in _written(function, args, kwargs):
@@ -183,13 +181,27 @@ class _GraphBuilder:
         return self._views.setdefault(_geometry(tensor), node)
 
 
-def _unseen(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a function returns; a backward pass calls it on a thread of its own, which is seen."""
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """A backward pass calls on a thread of its own, which is seen."""
     suppressed = native.suppress(True)
     try:
-        return function(*args, **kwargs)
+        yield
     finally:
         native.suppress(suppressed)
+
+
+def _stack() -> str:
+    """The text of the stack of an operation; in a backward pass that of what is differentiated, and below it
+    the frames of a hook or of what is computed again.
+    """
+    frames = traceback.extract_stack()[:-2]  # without those of the capture
+    node = torch._C._current_autograd_node()
+    if node is None:
+        return "".join(traceback.format_list(frames))
+    calls = [place for place, frame in enumerate(frames, 1) if frame.name == _BACKWARD_CALL]
+    own = frames[calls[-1] :] if calls else frames
+    return "".join([*node.metadata.get("traceback_", ()), *traceback.format_list(own)])
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
