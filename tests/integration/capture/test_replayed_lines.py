@@ -68,6 +68,7 @@ def test_hooks_and_what_is_computed_again_stand_at_their_own_lines(folder: Folde
     )
     places = """
     SELECT DISTINCT framework_name, source_line, source_file LIKE '%program.py' FROM HloInstruction
-    WHERE framework_name IN ('aten::mm', 'aten::_foreach_add') OR source_file NOT LIKE '%program.py' ORDER BY 1
+    WHERE framework_name IN ('aten::mm', 'aten::_foreach_add') OR source_file NOT LIKE '%program.py'
+    ORDER BY 1
     """
     assert rows(folder.profile(), places) == [("aten::_foreach_add", update, True), ("aten::mm", layer, True)]
