@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from neuron_tools.arrays import Table
 from neuron_tools.capture.host_rows import IN_OPTIMIZER
+from neuron_tools.records.capture_log import RecordKind
 
 NO_SEQUENCE = -1
 IN_BACKWARD = 16  # bit of the record column `flags`
@@ -162,7 +163,9 @@ class Attribution:
             return Origin(stack, module, True, caller=caller or at) if in_hook else None
         if found := self._find(record.forward_thread, forward):
             self._differentiated = at, of, caller = found
-            return Origin(stack, of, True, caller=caller or at) if stack else _origin(found, backward=True)
+            if stack == 0 or record.kind == RecordKind.GRAPH:  # called by what runs graphs, not by a program
+                return _origin(found, backward=True)
+            return Origin(stack, of, True, caller=caller or at)
         stack, module, caller = self._last if stack == 0 else (stack, module, 0)
         return Origin(stack, module or self._last_module, True, caller=caller)
 

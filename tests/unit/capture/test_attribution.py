@@ -11,9 +11,19 @@ from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
-def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1, flags=0):
+def record(
+    *,
+    kind=RecordKind.OPERATION,
+    stack=0,
+    module=0,
+    sequence=-1,
+    forward=-1,
+    thread=1,
+    forward_thread=1,
+    flags=0,
+):
     row = np.zeros(1, RECORD_DTYPE)
-    row["kind"] = RecordKind.OPERATION
+    row["kind"] = kind
     row["stack"], row["module"], row["thread"] = stack, module, thread
     row["sequence"], row["forward_sequence"], row["forward_thread"] = sequence, forward, forward_thread
     row["flags"] = flags
@@ -113,6 +123,13 @@ def test_a_backward_written_in_python_is_backward_at_its_own_line():
     attribution.origin(record(stack=3, module=2, sequence=0))
     written = record(stack=7, forward=0, thread=9)
     assert attribution.origin(written) == attribution.passive_origin(written) == Origin(7, 2, True, caller=3)
+
+
+def test_a_graphs_backward_is_at_the_forward_line_not_where_graphs_are_run():
+    attribution = Attribution()
+    attribution.origin(record(kind=RecordKind.GRAPH, stack=3, module=2, sequence=0))
+    backward = record(kind=RecordKind.GRAPH, stack=8, forward=0, thread=9, flags=IN_BACKWARD)
+    assert attribution.origin(backward) == Origin(3, 2, True)
 
 
 def test_what_python_computes_again_to_differentiate_it_is_forward():

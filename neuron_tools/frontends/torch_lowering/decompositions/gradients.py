@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch._decomp
 
+from neuron_tools.frontends.torch_lowering.decompositions.grid_sampling import grid_sampler
 from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes, replaces
 
 _aten = torch.ops.aten
@@ -39,14 +40,14 @@ def _transposed(forward: Callable[[Any], Any], gradient: Any, sizes: Any) -> Any
     return _pulled_back(forward, gradient, torch.zeros(list(sizes), dtype=gradient.dtype))[0]
 
 
-@replaces(_aten.grid_sampler_2d_backward.default)
+@replaces(_aten.grid_sampler_2d_backward.default, _aten.grid_sampler_3d_backward.default)
 def _grid_sampler_backward(
     gradient: Any, data: Any, grid: Any, interpolation: int, padding: int, align_corners: bool, mask: Any
 ) -> tuple[Any, Any]:
-    forward = _decomposed(_aten.grid_sampler_2d.default)
-    gradients = _pulled_back(
-        lambda data, grid: forward(data, grid, interpolation, padding, align_corners), gradient, data, grid
-    )
+    def forward(data: Any, grid: Any) -> Any:
+        return grid_sampler(data, grid, interpolation, padding, align_corners)
+
+    gradients = _pulled_back(forward, gradient, data, grid)
     return gradients[0] if mask[0] else None, gradients[1]
 
 

@@ -22,9 +22,9 @@ _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 for _family in (
     "alignment", "attention", "collectives", "compaction", "complex_numbers", "convolution", "embedding_bag",
-    "encoder_layer", "filling", "fourier", "gradients", "grouped", "indexing", "linear_algebra",
-    "normalization", "pooling", "products", "random_numbers", "recurrent", "resampling", "scatter",
-    "selection",
+    "encoder_layer", "filling", "fourier", "gradients", "grid_sampling", "grouped", "indexing",
+    "linear_algebra", "normalization", "pooling", "products", "random_numbers", "recurrent", "resampling",
+    "scatter", "selection",
 ):  # fmt: skip
     import_module(f"{__package__}.{_family}")
 
