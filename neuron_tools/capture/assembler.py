@@ -28,6 +28,8 @@ from neuron_tools.profile.store.frontier import is_installed
 from neuron_tools.profile.writer import ProfileWriter
 
 POLL_BUDGET_S = 0.5
+SETTLING_S = 1.0
+"""After a first record: several times the interval at which processes write their logs."""
 
 
 @frozen
@@ -79,6 +81,7 @@ class Assembler:
         self._meetings = Meetings()
         self._processes: list[ProcessAssembler] = []
         self._failed = False
+        self._first_seen: float | None = None
         self._writer = ProfileWriter(options.directory, self._profile_metadata(), overwrite)
         make_log_directory(options.log_directory)
         self._lock = LogLock(options.log_directory)
@@ -96,7 +99,9 @@ class Assembler:
                 after `finish`, so that the profile can be made from them later (`recovery`).
         """
         try:
-            self._advance(self._reproducible, time.monotonic() + budget_s)
+            self._find_processes()
+            if self._may_begin():
+                self._advance(self._reproducible, time.monotonic() + budget_s)
             if not self._reproducible:
                 self._writer.flush_if_due(0.0)
         except NeuronToolsError:
@@ -120,6 +125,8 @@ class Assembler:
             ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
         """
         try:
+            self._find_processes()
+            self._begin()
             self._advance(whole_blocks_only=False, until=math.inf)
             self._write_totals(exit_status)
             if derived:
@@ -142,9 +149,34 @@ class Assembler:
         self._lock.release()
         shutil.rmtree(self.options.directory, ignore_errors=True)
 
+    def _may_begin(self) -> bool:
+        """Whether the clock has begun: when every process has had time to tell what it did first.
+
+        Processes write their logs at intervals; one that was moved, because it told of an earlier time than
+        the first one read, would no longer stand where it did beside the others.
+        """
+        if self._clock.has_begun:
+            return True
+        first_unix_ns = self._first_unix_ns()
+        if first_unix_ns is None:  # nothing was told, or it is not known when
+            return any(process.log.pending() for process in self._processes)
+        self._first_seen = self._first_seen or time.monotonic()
+        age_s = max((time.time_ns() - first_unix_ns) / 1e9, time.monotonic() - self._first_seen)
+        if age_s >= SETTLING_S:
+            self._clock.begin(first_unix_ns)
+        return self._clock.has_begun
+
+    def _begin(self) -> None:
+        """Begin the clock with what has been told."""
+        if not self._clock.has_begun and (first_unix_ns := self._first_unix_ns()) is not None:
+            self._clock.begin(first_unix_ns)
+
+    def _first_unix_ns(self) -> int | None:
+        found = (process.log.begin_unix_ns() for process in self._processes)
+        return min((each for each in found if each is not None), default=None)
+
     def _advance(self, whole_blocks_only: bool, until: float) -> None:
         """Write block by block, until a time of the monotonic clock at most."""
-        self._find_processes()
         for process in self._processes:
             while process.advance(whole_blocks_only=whole_blocks_only):
                 if time.monotonic() > until:

@@ -20,18 +20,28 @@ class CaptureClock:
         self._from_first = from_first
         self._origin_unix_ns: int | None = None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is known when the capture begins, or need not be."""
+        return not self._shared or self._origin_unix_ns is not None
+
+    def begin(self, unix_ns: int) -> None:
+        """Let the capture begin at a time."""
+        self._origin_unix_ns = unix_ns
+
     def offset_ns(self, start_unix_ns: int, first_ns: int, *, is_rank: bool = False) -> int:
         """What to add to a process's times.
 
         Args:
             start_unix_ns: Unix time of the process's time 0.
-            first_ns: Its first record's time. A process that began before the first one seen, but told it
-                later, is moved to the beginning: nothing stands before 0.
+            first_ns: When its first record was over. A process for which that was before the capture's
+                beginning, but which told it later, is moved there: nothing stands before 0.
             is_rank: It is a rank of a job: its times keep their relation to the other ranks'.
         """
         if not self._shared or not start_unix_ns:
             return -first_ns if self._from_first else 0
         if self._origin_unix_ns is None:
-            self._origin_unix_ns = start_unix_ns + first_ns
+            self.begin(start_unix_ns + first_ns)
+        assert self._origin_unix_ns is not None
         offset_ns = start_unix_ns - self._origin_unix_ns
         return offset_ns if is_rank else max(offset_ns, -first_ns)

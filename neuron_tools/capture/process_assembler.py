@@ -154,11 +154,11 @@ class ProcessAssembler:
         thing told, and is cut there; another thread's device work of that moment is moved there.
         """
         if self._offset_ns is None:
-            start_unix_ns = self.log.definitions.process.start_unix_ns
-            # A window begins where its first record ends: that may be a range which began long before.
-            first = "host_end_ns" if self.log.is_window else "host_start_ns"
-            is_rank = self.log.definitions.process.rank is not None
-            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records[first][0]), is_rank=is_rank)
+            process = self.log.definitions.process
+            first_ns = int(records["host_end_ns"][0])
+            self._offset_ns = self._clock.offset_ns(
+                process.start_unix_ns, first_ns, is_rank=process.rank is not None
+            )
         shifted: npt.NDArray[np.void] = records.copy()
         for column in HOST_TIMES:
             shifted[column] = np.maximum(shifted[column] + self._offset_ns, 0)

@@ -18,6 +18,7 @@ from neuron_tools.simulator.errors import ProgramError
 
 _KINDS = [int(kind) for kind in RecordKind]
 MOST_PROCESSES = 10_000
+FIRST_RECORDS = 64  # where a log begins is looked for in so many: some may be damaged
 _LATEST_NS = 1 << 62  # a time after this, 146 years, is no time
 
 
@@ -81,16 +82,32 @@ class ProcessLog:
                 self._definitions.poll()
                 return sound
 
+    def begin_unix_ns(self) -> int | None:
+        """When the first record of those not yet handed out began; None where there is none so far.
+
+        A window begins where its first record ends: that may be a range which began long before.
+        """
+        self._definitions.poll()
+        waiting = self._waiting(FIRST_RECORDS)
+        first = waiting[_is_sound(waiting)]
+        start_unix_ns = self.definitions.process.start_unix_ns
+        if not len(first) or not start_unix_ns:
+            return None
+        return start_unix_ns + int(first["host_end_ns" if self.is_window else "host_start_ns"][0])
+
     def _next(self, limit: int) -> npt.NDArray[np.void]:
+        records = self._waiting(limit)
+        self._offset += records.nbytes
+        return records
+
+    def _waiting(self, limit: int) -> npt.NDArray[np.void]:
         path = self.directory / EVENTS_FILE
         if not path.exists():
             return np.zeros(0, RECORD_DTYPE)
         with path.open("rb") as file:
             file.seek(self._offset)
             data = file.read(limit * RECORD_DTYPE.itemsize)
-        whole = len(data) // RECORD_DTYPE.itemsize * RECORD_DTYPE.itemsize
-        self._offset += whole
-        return np.frombuffer(data[:whole], RECORD_DTYPE)
+        return np.frombuffer(data[: len(data) // RECORD_DTYPE.itemsize * RECORD_DTYPE.itemsize], RECORD_DTYPE)
 
     def pending(self) -> int:
         """How many whole records wait to be read."""

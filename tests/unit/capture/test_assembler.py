@@ -1,6 +1,7 @@
 import json
 import os
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -171,6 +172,51 @@ def test_two_processes_share_one_clock(tmp_path):
         (0, 100),
         (1, 800),
     ]
+
+
+def write_graph(folder, index, start_unix_ns, at_ns=5_000):
+    graph = both(RecordKind.GRAPH, at_ns, at_ns + 100, at_ns, executable=8)
+    log = folder / f"run.nprof/log/process-{index:04d}"
+    write_log(log, [graph], EXECUTABLES, process={"start_unix_ns": start_unix_ns})
+
+
+def test_the_capture_begins_with_the_process_that_began_first_though_it_told_later(tmp_path):
+    assembler = Assembler(options(tmp_path), COMMAND)
+    now_ns = time.time_ns()
+    write_graph(tmp_path, 0, now_ns)
+    assembler.poll()
+    write_graph(tmp_path, 1, now_ns - 700)
+    assembler.finish(complete=True, exit_status=0)
+    profile = open_profile(tmp_path / "run.nprof")
+    executions = "SELECT process_idx, execution_start_ts FROM ExecutionInfo ORDER BY ALL"
+    assert rows(profile, executions) == [(0, 800), (1, 100)]
+
+
+def test_a_process_that_tells_far_too_late_is_moved_to_the_beginning(tmp_path):
+    assembler = Assembler(options(tmp_path), COMMAND)
+    write_graph(tmp_path, 0, 10**18)
+    assembler.poll()
+    write_graph(tmp_path, 1, 10**18 - 700)
+    assembler.finish(complete=True, exit_status=0)
+    profile = open_profile(tmp_path / "run.nprof")
+    executions = "SELECT process_idx, execution_start_ts FROM ExecutionInfo ORDER BY ALL"
+    assert rows(profile, executions) == [(0, 100), (1, 90)]
+
+
+def test_a_range_that_a_process_tells_late_does_not_move_the_process(tmp_path):
+    assembler = Assembler(options(tmp_path), COMMAND)
+    write_graph(tmp_path, 0, 10**18)
+    assembler.poll()
+    records = [
+        host(RecordKind.RANGE, 1_000, 9_000, name=3),
+        both(RecordKind.GRAPH, 9_000, 9_100, 9_000, executable=8),
+    ]
+    log = tmp_path / "run.nprof/log/process-0001"
+    write_log(log, records, EXECUTABLES, process={"start_unix_ns": 10**18})
+    assembler.finish(complete=True, exit_status=0)
+    profile = open_profile(tmp_path / "run.nprof")
+    executions = "SELECT process_idx, execution_start_ts FROM ExecutionInfo ORDER BY ALL"
+    assert rows(profile, executions) == [(0, 100), (1, 4_100)]
 
 
 def test_a_capture_without_processes_is_a_complete_empty_profile(tmp_path):
