@@ -70,6 +70,7 @@ class LoggedExecution(NamedTuple):
 
 Place = tuple[int, int, int]
 """Stack, module and caller."""
+_NOWHERE: Place = (0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -121,7 +122,8 @@ class Attribution:
         self._forward: OrderedDict[int, _Forward] = OrderedDict()
         self._last: Place = (0, 0, 0)
         self._last_module = 0
-        self._differentiated: Place = (0, 0, 0)
+        self._differentiated: dict[int, Place] = {}
+        """By thread: what the gradient computed last is of, while a backward pass goes on."""
 
     def origin(self, record: LoggedExecution) -> Origin:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
@@ -130,6 +132,8 @@ class Attribution:
             return backward
         if stack == 0:
             return _origin(self._last, backward=False)
+        if not record.flags & IN_BACKWARD:
+            self._differentiated.clear()
         origin = self._called(record, stack, module)
         self._remember(record.thread, record.sequence, (stack, module, origin.caller))
         return origin
@@ -144,7 +148,7 @@ class Attribution:
     def _called(self, record: LoggedExecution, stack: int, module: int) -> Origin:
         """Origin of what a module or the program does, also while a backward pass goes on."""
         if not _is_recomputed(record):
-            at, _, caller = self._differentiated if record.flags & IN_BACKWARD else (0, 0, 0)
+            at, _, caller = self._differentiated.get(record.thread, _NOWHERE)
             return Origin(stack, module, False, caller=caller or at)
         # A function of Python whose forward computes nothing has no operation: the one before is another's.
         found = self._find(record.forward_thread, record.forward_sequence, is_own=True)
@@ -158,11 +162,11 @@ class Attribution:
             return None
         forward = record.forward_sequence
         if forward == NO_SEQUENCE:
-            at, _, caller = self._differentiated
+            at, _, caller = self._differentiated.get(record.thread, _NOWHERE)
             in_hook = stack and record.flags & IN_BACKWARD
             return Origin(stack, module, True, caller=caller or at) if in_hook else None
         if found := self._find(record.forward_thread, forward):
-            self._differentiated = at, of, caller = found
+            self._differentiated[record.thread] = at, of, caller = found
             if stack == 0 or record.kind == RecordKind.GRAPH:  # called by what runs graphs, not by a program
                 return _origin(found, backward=True)
             return Origin(stack, of, True, caller=caller or at)

@@ -153,9 +153,26 @@ def test_a_hook_is_called_by_what_called_the_operation_whose_gradient_was_comput
     attribution.origin(record(stack=3, module=2, sequence=0))
     attribution.origin(record(stack=4, module=2, sequence=1))
     attribution.origin(record(forward=0, thread=9))
-    assert attribution.origin(record(stack=7, flags=IN_BACKWARD)) == Origin(7, 0, True, caller=3)
-    step = record(stack=8, module=5, flags=IN_BACKWARD | IN_OPTIMIZER)
+    assert attribution.origin(record(stack=7, thread=9, flags=IN_BACKWARD)) == Origin(7, 0, True, caller=3)
+    step = record(stack=8, module=5, thread=9, flags=IN_BACKWARD | IN_OPTIMIZER)
     assert attribution.origin(step) == Origin(8, 5, False, caller=3)
+
+
+def test_a_hook_before_the_first_gradient_is_not_called_by_the_pass_before():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(forward=0, thread=9, flags=IN_BACKWARD))
+    attribution.origin(record(stack=4, module=2, sequence=1))
+    assert attribution.origin(record(stack=6, thread=9, flags=IN_BACKWARD)) == Origin(6, 0, True)
+
+
+def test_a_hook_follows_the_gradient_of_its_own_thread():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(stack=4, module=2, sequence=1))
+    attribution.origin(record(forward=0, thread=9, flags=IN_BACKWARD))
+    attribution.origin(record(forward=1, thread=8, flags=IN_BACKWARD))
+    assert attribution.origin(record(stack=6, thread=9, flags=IN_BACKWARD)).caller == 3
 
 
 def test_memory_of_a_backward_pass_is_that_of_the_forward_operation():

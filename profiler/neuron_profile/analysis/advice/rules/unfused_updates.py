@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
+from statistics import median_low
 
 import numpy as np
 
@@ -112,15 +113,15 @@ def _one_pass_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
 
 def _counters_ns(context: Context, steps: _Steps) -> dict[tuple[str, int], int]:
     """Host time of what the fused form's first step makes in addition, by the line of the step: a counter of
-    steps on the device for each parameter, as it makes its averages.
+    steps on the device for each parameter, as it makes its averages. The first of them waits for what is
+    made ready once, with the fused form or without.
     """
-    found: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], list[int]] = {}
     for placed in calls_in_order(context):
         step = steps.of(placed.call) if placed.call.name == _BEGUN else None
         if step is not None and steps.names[step] in _ADAM:
-            duration_ns = placed.call.end_ns - placed.call.start_ns
-            found[placed.file, placed.line] = found.get((placed.file, placed.line), 0) + duration_ns
-    return {place: duration_ns // _AVERAGES for place, duration_ns in found.items()}
+            found.setdefault((placed.file, placed.line), []).append(placed.call.end_ns - placed.call.start_ns)
+    return {place: median_low(each) * len(each) // _AVERAGES for place, each in found.items()}
 
 
 class _Steps:
