@@ -14,21 +14,24 @@ from neuron_tools.profile.reader import Profile
 HELD_BEFORE = "(held before)"
 """Operation of what was taken before the first event of a window of a capture, or a range of a profile."""
 
-# The first event after which a core holds most; what was taken until then and not given back holds it.
+# The first event after which a core holds most; what was taken until then and not given back holds it. Addresses
+# are few and events many: so each address keeps the last of its events, and only those that hold are read whole.
 _HELD = """
 WITH events AS (
     SELECT *, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core FROM MemoryEvent
 ), peaks AS (
-    SELECT process, core, event_idx AS last, held_bytes AS peak_bytes, timestamp AS time_ns FROM events
-    QUALIFY row_number() OVER (PARTITION BY process, core ORDER BY held_bytes DESC, event_idx) = 1
-), until_then AS (
-    SELECT events.*, peak_bytes, time_ns FROM events JOIN peaks USING (process, core) WHERE event_idx <= last
+    SELECT process, core, max(held_bytes) AS peak_bytes,
+        arg_max(event_idx, (held_bytes, -event_idx)) AS last,
+        arg_max(timestamp, (held_bytes, -event_idx)) AS time_ns
+    FROM events GROUP BY process, core
+), taken AS (
+    SELECT process, core, peak_bytes, time_ns,
+        max(event_idx) FILTER (kind = 'allocate') AS event_idx, max(event_idx) FILTER (kind = 'free') AS given
+    FROM events JOIN peaks USING (process, core) WHERE event_idx <= last
+    GROUP BY process, core, peak_bytes, time_ns, address
 ), held AS (
-    SELECT * FROM until_then AS taken WHERE kind = 'allocate' AND NOT EXISTS (
-        SELECT 1 FROM until_then AS given
-        WHERE given.kind = 'free' AND given.process = taken.process AND given.core = taken.core
-            AND given.address = taken.address AND given.event_idx > taken.event_idx
-    )
+    SELECT events.* FROM events JOIN taken USING (process, core, event_idx)
+    WHERE given IS NULL OR given < event_idx
 ), names AS (
     SELECT coalesce(process_idx, 0) AS process, address, any_value(name) AS name,
         any_value(category) AS category
