@@ -14,8 +14,8 @@ from neuron_tools.profile.reader import Profile
 HELD_BEFORE = "(held before)"
 """Operation of what was taken before the first event of a window of a capture, or a range of a profile."""
 
-# The first event after which a core holds most; what was taken until then and not given back holds it. Addresses
-# are few and events many: so each address keeps the last of its events, and only those that hold are read whole.
+# The first event after which a core holds most; what was taken until then and not given back holds it. Few
+# addresses have many events: each keeps the last of them, and only those that hold are read whole.
 _HELD = """
 WITH events AS (
     SELECT *, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core FROM MemoryEvent
