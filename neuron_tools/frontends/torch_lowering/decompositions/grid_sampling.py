@@ -43,16 +43,17 @@ class Padding(IntEnum):
 def grid_sampler(data: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     """Values of `data` [batch, channels, *sizes] at the points of `grid` [batch, *points, dimensions].
 
-    A point's first coordinate is that of the last dimension; -1 and 1 are the edges.
+    A point's first coordinate is that of the last dimension; -1 and 1 are the edges. Elements of 16 bits are
+    added up in 32, as a position in 16 bits would not tell neighbours apart.
     """
-    sizes = data.shape[2:]
+    sizes, exact = data.shape[2:], torch.promote_types(grid.dtype, torch.float32)
     taps = [
         _taps(_unscaled(coordinate, size, align_corners), size, interpolation, padding, align_corners)
-        for coordinate, size in zip(reversed(grid.unbind(-1)), sizes)
+        for coordinate, size in zip(reversed(grid.to(exact).unbind(-1)), sizes)
     ]
     places, weights = _combined(taps, sizes)
     rows = data.movedim(1, -1).reshape(-1, data.shape[1])[places]
-    return (rows * weights.to(data.dtype).unsqueeze(-1)).sum(0).movedim(-1, 1)
+    return (rows * weights.unsqueeze(-1)).sum(0).to(data.dtype).movedim(-1, 1)
 
 
 def _unscaled(coordinate: Any, size: int, align_corners: bool) -> Any:

@@ -42,6 +42,15 @@ def test_values_and_gradients_are_those_of_pytorch(
         torch.testing.assert_close(gradient, reference, rtol=1e-4, atol=1e-4)
 
 
+def test_sixteen_bits_are_added_up_in_more() -> None:
+    data, grid = torch.rand(1, 2, 300, 300), torch.rand(1, 4, 4, 2) * 2 - 1
+    data, grid = data.bfloat16(), grid.bfloat16()
+    found = grid_sampler(data, grid, 0, 0, False)
+    assert found.dtype == torch.bfloat16
+    expected = torch.ops.aten.grid_sampler_2d(data.float(), grid.float(), 0, 0, False)
+    torch.testing.assert_close(found, expected.bfloat16())
+
+
 @pytest.mark.parametrize("coordinate", [float("inf"), float("-inf"), float("nan"), 1e30])
 def test_points_that_lie_nowhere_have_no_value(coordinate: float) -> None:
     grid = torch.full((1, 1, 1, 2), coordinate)
