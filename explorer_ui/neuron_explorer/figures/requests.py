@@ -20,7 +20,7 @@ HEIGHT, LANE_PIXELS = 280, 22
 WINDOWS, RATE_WINDOWS, CURVE_POINTS = 300, 60, 201
 LABEL_ROOM = 1.4
 """Of the axis of latencies, for the labels of the longest ones: nothing is drawn right of a rising curve."""
-MOST_PARTS = 600
+MOST_PARTS = 400
 """In the lanes of one chart: each is a rectangle in the browser."""
 NAME_WIDTH = 60
 ISOLATED, ISOLATED_END = "\u2068", "\u2069"

@@ -244,6 +244,13 @@ def test_a_database_that_is_no_trace_is_told_by_its_tables(tmp_path, tables):
         import_traces([path], tmp_path / "out.nprof")
 
 
+def test_a_counters_whole_number_that_no_float_equals_is_taken_as_the_nearest(tmp_path):
+    values = [(1, "g", 3, 21, 8.0), (2, "g", 3, 21, 2**53 + 1), (3, "g", 9, 22, 300.5)]
+    database = rocpd_database(pmc_event=("id, guid, event_id, pmc_id, value", values))
+    with imported(tmp_path, database) as profile:
+        assert verify(profile) == []
+
+
 ANY = (
     st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 40) | st.floats() | st.text(max_size=6)
     | st.binary(max_size=4) | st.sampled_from(["{}", '{"message": 1}', "9" * 19, "ALLOC", "FREE"])
