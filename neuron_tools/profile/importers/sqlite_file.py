@@ -162,12 +162,12 @@ def _column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        wanted = {pa.int64(): int, pa.string(): str}.get(kind, (int, float))
-        known = map(_as_number, values) if kind == pa.int64() else values
-        kept = [value if isinstance(value, wanted) else None for value in known]
         if kind == pa.float64():  # Arrow takes no whole number that a float only comes near to
-            return pa.array([None if value is None else float(value) for value in kept], kind)
-        return pa.array(kept, kind)
+            numbers = (float(value) if isinstance(value, (int, float)) else None for value in values)
+            return pa.array(list(numbers), kind)
+        wanted = {pa.int64(): int}.get(kind, str)
+        known = map(_as_number, values) if kind == pa.int64() else values
+        return pa.array([value if isinstance(value, wanted) else None for value in known], kind)
 
 
 def _as_number(value: object) -> object:
