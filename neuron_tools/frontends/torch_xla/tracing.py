@@ -20,6 +20,7 @@ from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.records.program import FrameworkOperation
 
 _ORIGIN = "origin"
+_aten = torch.ops.aten
 
 
 def lower_recorded(graph: RecordedGraph, outputs: Sequence[int], name: str) -> Module:
@@ -63,7 +64,9 @@ def trace_recorded(graph: RecordedGraph, outputs: Sequence[int]) -> fx.Graph:
 def _replay(operation: RecordedOperation, values: dict[int, Any]) -> None:
     leaves = [values[leaf.number] if isinstance(leaf, ValueNumber) else leaf for leaf in operation.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, operation.structure)
-    made = pytree.tree_leaves(operation.target(*args, **kwargs))
+    # A kernel of the CPU may have laid out what is viewed in another way than tracing foresees.
+    target = _aten.reshape.default if operation.target is _aten.view.default else operation.target
+    made = pytree.tree_leaves(target(*args, **kwargs))
     values.update((number, value) for number, value in zip(operation.results, made) if number is not None)
 
 

@@ -184,3 +184,14 @@ def test_a_graph_that_cannot_be_lowered_is_a_warning(xla, tmp_path, monkeypatch)
     monkeypatch.setattr(execution, "lower_recorded", refuse)
     with pytest.warns(RuntimeWarning, match="could not be compiled.*no such operator"):
         assert torch.full((4, 5), 2.0).to(xla).sum().item() == 40
+
+
+def test_attention_whose_heads_are_joined_without_a_copy_is_compiled(xla, provider):
+    """As in transformers: `contiguous` copies nothing where the CPU's kernel lays heads out side by side."""
+    query, *others = torch.rand(2, 64, 3 * 128).to(xla).requires_grad_().split(128, dim=2)
+    query = query.view(2, 64, 4, 32).transpose(1, 2)
+    cached = (other.view(2, 64, 4, 32).transpose(1, 2).contiguous() for other in others)
+    attended = nn.functional.scaled_dot_product_attention(query, *cached, is_causal=True)
+    attended.transpose(1, 2).contiguous().view(2, 64, 128).sum().backward()
+    sync()
+    assert provider.last.operations
