@@ -18,13 +18,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import absent_modules
-import drawn_in_blocks
 import file_memory
-import mx_inputs
 import numpy as np
 import pytest
 import repeated_references
@@ -82,16 +79,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Path(os.environ[COLLECTED]).write_text("\n".join(item.nodeid for item in session.items) + "\n")
     else:
         _run_ranks_together()
-        mx_inputs.install()
         functions = [item for item in session.items if isinstance(item, pytest.Function)]
-        modules = {function.module for function in functions}
-        repeated_references.install(modules)
-        drawn_in_blocks.install(modules | _helpers())
-
-
-def _helpers() -> set[ModuleType]:
-    """The library's modules beside its tests, which make inputs for them."""
-    return {module for name, module in list(sys.modules.items()) if name.startswith("test.integration.")}
+        repeated_references.install({function.module for function in functions})
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
