@@ -7,7 +7,7 @@ for digital image processing", 1981, with a = -0.75 as there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
 from typing import Any
@@ -108,25 +108,19 @@ def _reflected(position: Any, size: int, align_corners: bool) -> Any:
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if span == 0:
         return torch.zeros_like(position)
-    return low + span - torch.abs(torch.remainder(position - low, 2 * span) - span)
+    beyond = torch.remainder(torch.abs(position - low), 2 * span)
+    return low + span - torch.abs(beyond - span)
 
 
 def _combined(taps: Sequence[Taps], sizes: Sequence[int]) -> Taps:
     """Every choice of one tap per dimension: rows of the flat data [choices, batch, *points], and weights."""
-    batch, points = taps[0][0].shape[1], taps[0][0].shape[2:]
-    rows = torch.arange(batch, device=taps[0][0].device).mul(prod(sizes)).view(1, batch, *(1,) * len(points))
-    weights = torch.ones((), dtype=taps[0][1].dtype, device=taps[0][1].device)
+    first = taps[0][0]
+    batch = torch.arange(first.shape[1], device=first.device) * prod(sizes)
+    rows = batch.reshape(1, -1, *[1] * (first.dim() - 2))
+    weights = torch.ones_like(rows, dtype=first.dtype)
     for dim, ((places, factors), size) in enumerate(zip(taps, sizes)):
         is_inside = (places >= 0) & (places < size)
         steps = torch.where(is_inside, places, 0).to(torch.int64) * prod(sizes[dim + 1 :])
-        rows = _outer(torch.add, rows, steps, batch, points)
-        weights = _outer(torch.mul, weights, torch.where(is_inside, factors, 0), batch, points)
+        rows = (rows.unsqueeze(1) + steps).flatten(0, 1)
+        weights = (weights.unsqueeze(1) * torch.where(is_inside, factors, 0)).flatten(0, 1)
     return rows, weights
-
-
-def _outer(
-    combine: Callable[[Any, Any], Any], table: Any, more: Any, batch: int, points: Sequence[int]
-) -> Any:
-    """Each entry of a table with each of further ones."""
-    table = table if table.dim() == 0 else table.unsqueeze(1)
-    return combine(table, more.unsqueeze(0)).reshape(-1, batch, *points)

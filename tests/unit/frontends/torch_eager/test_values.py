@@ -130,6 +130,15 @@ CALLS = {
         aten.upsample_bicubic2d_backward.default,
         (f(1, 2, 6, 7), [6, 7], [1, 2, 4, 3], False),
     ),
+    "grid sampler": (aten.grid_sampler_2d.default, (f(2, 3, 5, 6), f(2, 3, 4, 2) / 2, 2, 2, False)),
+    "volume grid sampler": (
+        aten.grid_sampler_3d.default,
+        (f(2, 3, 5, 6, 4), f(2, 3, 4, 2, 3) / 2, 0, 0, True),
+    ),
+    "volume grid sampler backward": (
+        aten.grid_sampler_3d_backward.default,
+        (f(1, 2, 3, 4, 2), f(1, 2, 5, 6, 3), f(1, 3, 4, 2, 3) / 2, 0, 0, False, [True, True]),
+    ),
     "grid sampler backward": (
         aten.grid_sampler_2d_backward.default,
         (f(1, 2, 3, 4), f(1, 2, 5, 6), f(1, 3, 4, 2) / 2, 0, 0, False, [True, True]),
