@@ -14,7 +14,6 @@ import linecache
 import os
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import lru_cache
@@ -59,11 +58,6 @@ _CONSTRUCTS: dict[str, tuple[str, str]] = {
     "ClassDef": ("a class within a function", "define it at the top of the module"),
 }
 """Kinds of syntax that neither guide has and no kernel that AWS publishes in this dialect contains."""
-
-
-_LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Fields of statements that hold others."""
 
 
 class SubsetWarning(UserWarning):
@@ -199,7 +193,7 @@ def _of_class(kind: type) -> Iterator[Excess]:
 def _of_function(function: FunctionType) -> Iterator[Excess]:
     code = function.__code__
     tree = _definitions(code.co_filename).get((code.co_name, code.co_firstlineno))
-    nodes = [] if tree is None else sorted(_within(tree), key=lambda node: getattr(node, "lineno", 0))
+    nodes = [] if tree is None else sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0))
     for node in nodes:
         found = _described(node) if node is not tree else _signature(node)
         if found is not None:
@@ -234,29 +228,6 @@ def _described(node: ast.AST) -> tuple[str, str] | None:
     return _CONSTRUCTS.get(type(node).__name__)
 
 
-def _within(tree: ast.AST) -> Iterator[ast.AST]:
-    """A piece of syntax and all in it but names, constants and operators, of which most of it consists."""
-    waiting = deque([tree])
-    while waiting:
-        node = waiting.popleft()
-        yield node
-        for name in node._fields:
-            held = getattr(node, name, None)
-            for part in held if isinstance(held, list) else (held,):
-                if isinstance(part, ast.AST) and not isinstance(part, _LEAVES):
-                    waiting.append(part)
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """The statements of a file, those within others too."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in _BLOCKS:
-            waiting += getattr(node, name, ())
-
-
 @lru_cache(maxsize=64)
 def _definitions(file: str) -> dict[Any, Any]:
     """Functions of a file by name and first line, decorators included, and its classes by name."""
@@ -265,7 +236,7 @@ def _definitions(file: str) -> dict[Any, Any]:
     except SyntaxError:
         return {}
     found: dict[Any, Any] = {}
-    for node in _statements(tree):
+    for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             found[node.name, first] = node

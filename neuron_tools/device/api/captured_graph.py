@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -86,7 +85,7 @@ class Capture(TorchDispatchMode):
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         named = dict(kwargs or {})
-        with _unseen():
+        with native.unrecorded():  # a backward pass calls on a thread of its own
             self._hold_what_is_written(function, args, named)
             result = function(*args, **named)
         call = _Call(function, args, named, result, _stack())
@@ -179,16 +178,6 @@ class _GraphBuilder:
 
     def _note_view(self, tensor: torch.Tensor, node: fx.Node) -> fx.Node:
         return self._views.setdefault(_geometry(tensor), node)
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """A backward pass calls on a thread of its own, which is seen."""
-    suppressed = native.suppress(True)
-    try:
-        yield
-    finally:
-        native.suppress(suppressed)
 
 
 def _stack() -> str:
