@@ -59,10 +59,11 @@ class BatchedModel(torch.nn.Module):
         """
         size = inputs[0].shape[self.dim]
         cores = max(len(self.device_ids), 1)
-        if not self._any_size and (size % self._piece or size > self._piece * cores):
+        if not self._any_size and size not in range(self._piece, self._piece * cores + 1, self._piece):
             raise TraceError(
-                f"The batch has {size} samples, not {self._piece} for each of {cores} cores: "
-                "change the batch, or leave dynamic batching on."
+                f"The batch has {size} samples. Without dynamic batching it must be a multiple of "
+                f"{self._piece}, up to {self._piece * cores} on {cores} cores: change it, or leave dynamic "
+                "batching on."
             )
         pieces = [self._cut(inputs, first) for first in range(0, size, self._piece)]
         results = [self._run(piece, number) for number, piece in enumerate(pieces)]

@@ -60,8 +60,8 @@ class NeuronConnector(KVConnectorBase_V1):
         settings, parallel = vllm_config.kv_transfer_config, vllm_config.parallel_config
         if settings.kv_role not in (PRODUCER, CONSUMER):
             raise ValueError(
-                f"NeuronConnector has no instance that is {settings.kv_role}: set kv_role to {PRODUCER} at "
-                f"the instance that prefills, to {CONSUMER} at the one that decodes."
+                f"NeuronConnector does not support kv_role {settings.kv_role!r}: use {PRODUCER} for the "
+                f"instance that prefills and {CONSUMER} for the one that decodes."
             )
         self._sends = settings.kv_role == PRODUCER
         self._block_size: int = vllm_config.cache_config.block_size

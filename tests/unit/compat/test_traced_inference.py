@@ -56,7 +56,7 @@ def test_cores_share_a_batch(torch_neuronx, traced):
     parallel = torch_neuronx.DataParallel(traced, device_ids=[0, "nc:1"])
     torch.testing.assert_close(parallel(BATCH), network()(BATCH))
     parallel.disable_dynamic_batching()
-    with pytest.raises(NeuronToolsError, match="The batch has 10 samples, not 4 for each of 2 cores"):
+    with pytest.raises(NeuronToolsError, match="multiple of 4, up to 8 on 2 cores"):
         parallel(BATCH)
 
 
