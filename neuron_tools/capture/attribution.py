@@ -148,12 +148,10 @@ class Attribution:
     def _called(self, record: LoggedExecution, stack: int, module: int) -> Origin:
         """Origin of what a module or the program does, also while a backward pass goes on."""
         if not _is_recomputed(record):
-            at, _, caller = self._differentiated.get(record.thread, _NOWHERE)
-            return Origin(stack, module, False, caller=caller or at)
+            return Origin(stack, module, False, caller=self._differentiating(record))
         # A function of Python whose forward computes nothing has no operation: the one before is another's.
-        found = self._find(record.forward_thread, record.forward_sequence, is_own=True)
-        forward, _, caller = found or (0, 0, 0)
-        return Origin(stack, module, False, recomputed=True, caller=caller or forward)
+        forward = self._find(record.forward_thread, record.forward_sequence, is_own=True)
+        return Origin(stack, module, False, recomputed=True, caller=_caller(forward or _NOWHERE))
 
     def _backward_origin(self, record: LoggedExecution, stack: int, module: int) -> Origin | None:
         """Origin of what autograd does, or a hook of it; None of what a module or the program does."""
@@ -162,16 +160,19 @@ class Attribution:
             return None
         forward = record.forward_sequence
         if forward == NO_SEQUENCE:
-            at, _, caller = self._differentiated.get(record.thread, _NOWHERE)
             in_hook = stack and record.flags & IN_BACKWARD
-            return Origin(stack, module, True, caller=caller or at) if in_hook else None
+            return Origin(stack, module, True, caller=self._differentiating(record)) if in_hook else None
         if found := self._find(record.forward_thread, forward):
-            self._differentiated[record.thread] = at, of, caller = found
+            self._differentiated[record.thread] = found
             if stack == 0 or record.kind == RecordKind.GRAPH:  # called by what runs graphs, not by a program
                 return _origin(found, backward=True)
-            return Origin(stack, of, True, caller=caller or at)
+            return Origin(stack, found[1], True, caller=_caller(found))
         stack, module, caller = self._last if stack == 0 else (stack, module, 0)
         return Origin(stack, module or self._last_module, True, caller=caller)
+
+    def _differentiating(self, record: LoggedExecution) -> int:
+        """Who called the forward operation whose gradient the thread computed last."""
+        return _caller(self._differentiated.get(record.thread, _NOWHERE))
 
     def _remember(self, thread: int, sequence: int, origin: Place) -> None:
         self._last = origin
@@ -191,6 +192,12 @@ class Attribution:
             thread = next(iter(self._forward))
         known = self._forward.get(thread)
         return None if known is None else known.find(sequence, is_own=is_own)
+
+
+def _caller(place: Place) -> int:
+    """The stack of whoever called from outside: of the place's caller, else its own."""
+    stack, _, caller = place
+    return caller or stack
 
 
 def _origin(place: Place, *, backward: bool) -> Origin:

@@ -12,6 +12,7 @@ from neuron_tools.compiler.split.strategy import CORES, WHOLE, Strategy
 from neuron_tools.compiler.views import LAZY_OPCODES
 from neuron_tools.hardware.neuron_core import NeuronCore
 
+_FREE = LAZY_OPCODES | {BARRIER}
 _TRANSFERS = 3
 """Of what crosses: one core stores, tells the other, which loads."""
 _APART = 0.25
@@ -73,7 +74,7 @@ class Costs:
 
     def _compute_ns(self, operation: Operation) -> float:
         values = self.module.values
-        if not operation.results or operation.opcode in LAZY_OPCODES | {BARRIER}:
+        if not operation.results or operation.opcode in _FREE:
             return 0.0
         result = values[operation.results[0]].type
         if operation.opcode in ("dot_general", "convolution"):

@@ -208,10 +208,9 @@ class BatchPartsBuilder(AttentionMetadataBuilder[BatchParts]):
         else:
             lengths = exact[own] if rows is None else exact[rows]
             positions = (lengths[:, None] + self._on_device(group.offsets())).clamp(min=0)
+        in_order = group.is_in_order(size or int(group.counts.sum()))
         return BatchPart(
-            tokens=None
-            if group.is_in_order(size or int(group.counts.sum()))
-            else self._on_device(group.tokens()),
+            tokens=None if in_order else self._on_device(group.tokens()),
             positions=positions,
             pages=table[own, :pages] if rows is None else table[:, :pages],
             rows=rows,

@@ -74,17 +74,11 @@ class IslandStream:
 
 
 class IslandStore:
-    """Keeps islands in a temporary file. Close it, or use it in a `with` statement."""
+    """Keeps islands in a temporary file until it is closed."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY)  # noqa: SIM115  # closed with the store
         self._length = 0
-
-    def __enter__(self) -> IslandStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Remove the file: what was kept can no longer be read."""

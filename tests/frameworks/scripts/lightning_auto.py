@@ -4,25 +4,11 @@ import json
 
 import lightning
 import torch
+from language_model import LanguageModel
 from texts import ON_CPU, SENTENCES, model, tokenizer
 from torch.utils.data import DataLoader
 
 CHOICE = {"accelerator": "cpu" if ON_CPU else "auto", "devices": 1}
-
-
-class LanguageModel(lightning.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.model = model()
-        self.losses = []
-
-    def training_step(self, batch, number):
-        loss = self.model(input_ids=batch, labels=batch).loss
-        self.losses.append(loss.item())
-        return loss
-
-    def configure_optimizers(self):
-        return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
 
 words = tokenizer()(SENTENCES, padding=True, return_tensors="pt")["input_ids"]

@@ -181,26 +181,22 @@ def write_graph(folder, index, start_unix_ns, at_ns=5_000):
 
 
 def test_the_capture_begins_with_the_process_that_began_first_though_it_told_later(tmp_path):
-    assembler = Assembler(options(tmp_path), COMMAND)
-    now_ns = time.time_ns()
-    write_graph(tmp_path, 0, now_ns)
-    assembler.poll()
-    write_graph(tmp_path, 1, now_ns - 700)
-    assembler.finish(complete=True, exit_status=0)
-    profile = open_profile(tmp_path / "run.nprof")
-    executions = "SELECT process_idx, execution_start_ts FROM ExecutionInfo ORDER BY ALL"
-    assert rows(profile, executions) == [(0, 800), (1, 100)]
+    assert starts_of_two(tmp_path, time.time_ns()) == [(0, 800), (1, 100)]
 
 
 def test_a_process_that_tells_far_too_late_is_moved_to_the_beginning(tmp_path):
-    assembler = Assembler(options(tmp_path), COMMAND)
-    write_graph(tmp_path, 0, 10**18)
+    assert starts_of_two(tmp_path, 10**18) == [(0, 100), (1, 90)]
+
+
+def starts_of_two(folder, start_unix_ns):
+    """When two processes' executions start, of which the second began 700 ns sooner and told later."""
+    assembler = Assembler(options(folder), COMMAND)
+    write_graph(folder, 0, start_unix_ns)
     assembler.poll()
-    write_graph(tmp_path, 1, 10**18 - 700)
+    write_graph(folder, 1, start_unix_ns - 700)
     assembler.finish(complete=True, exit_status=0)
-    profile = open_profile(tmp_path / "run.nprof")
     executions = "SELECT process_idx, execution_start_ts FROM ExecutionInfo ORDER BY ALL"
-    assert rows(profile, executions) == [(0, 100), (1, 90)]
+    return rows(open_profile(folder / "run.nprof"), executions)
 
 
 def test_a_range_that_a_process_tells_late_does_not_move_the_process(tmp_path):

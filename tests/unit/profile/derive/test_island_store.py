@@ -1,4 +1,5 @@
 import errno
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def filled(store, rows, size):
 @given(SPANS, st.integers(1, 7), st.booleans())
 def test_batches_in_any_cut_give_the_same_union(rows, size, in_order):
     rows = sorted(rows, key=lambda row: row[1]) if in_order else rows
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         found = filled(store, rows, size).by_group()
         for _ in range(2):  # as often as one likes
             assert plain({group: whole(islands) for group, islands in found.items()}) == naive_union(rows)
@@ -42,7 +43,7 @@ def test_batches_in_any_cut_give_the_same_union(rows, size, in_order):
 
 @given(st.lists(SPANS, max_size=4), st.integers(1, 7))
 def test_streams_join_to_the_union_of_all_and_their_blocks_are_apart(parts, size):
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         unions = [filled(store, rows, size) for rows in parts]
         streams = [islands for union in unions for islands in union.by_group().values()]
         joined = IslandStream.joined(streams)
@@ -53,7 +54,7 @@ def test_streams_join_to_the_union_of_all_and_their_blocks_are_apart(parts, size
 
 @given(SPANS, st.integers(1, 7), st.integers(1, 6))
 def test_the_shortest_gaps_are_closed_as_if_all_were_in_memory(rows, size, limit):
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         found = filled(store, rows, size)
         for group, islands in union_by_group(*arrays(rows)).items():
             assert pairs(found.of(group).at_most(limit)) == pairs(at_most(islands, limit))
@@ -61,7 +62,7 @@ def test_the_shortest_gaps_are_closed_as_if_all_were_in_memory(rows, size, limit
 
 def test_spans_in_order_are_read_a_block_at_a_time():
     rows = [(0, 10 * place, 5) for place in range(1000)]
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         blocks = [len(block) for block in filled(store, rows, 3).of(0)]
     assert sum(blocks) == 1000
     assert max(blocks) <= 6
@@ -69,13 +70,13 @@ def test_spans_in_order_are_read_a_block_at_a_time():
 
 def test_times_beyond_32_bits_are_exact():
     far = 1 << 60
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         stream = filled(store, [(0, 3, 2), (0, far, 1 << 40)], 2).of(0)
         assert pairs(whole(stream)) == [(3, 5), (far, far + (1 << 40))]
 
 
 def test_a_group_that_never_came_has_no_islands():
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         stream = IntervalUnion(store).of(3)
         assert (list(stream), stream.total, len(stream.at_most(2))) == ([], 0, 0)
     assert list(IslandStream.of(NO_ISLANDS)) == []
@@ -85,7 +86,7 @@ def test_a_full_disk_is_one_sentence_that_says_what_to_do(monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with IslandStore() as store:
+    with closing(IslandStore()) as store:
         monkeypatch.setattr(store._file, "write", full, raising=False)
         with pytest.raises(
             NeuronToolsError, match=r"No space left on device\): free space there, or set TMPDIR"
