@@ -27,7 +27,7 @@ OUTSIDE = {
 }
 """Path in the repository, and in the site."""
 CHAPTERS = {
-    "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
+    "Tutorials": "tutorial-pytorch pytorch-ways frameworks tutorial-jax tutorial-nki tutorial-distributed "
     "tutorial-vscode tutorial-monitor notebooks",
     "Profiles": "explorer timeline advice advice-scoreboard tune agents look-back distributed import-export "
     "public-traces compiled-artifacts serving vscode",
