@@ -19,10 +19,11 @@ def register() -> None:
     if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
         return
     dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
-    from neuron_tools.device.distributed import rendezvous, synchronized_norm
+    from neuron_tools.device.distributed import rendezvous, synchronized_norm, timeouts
 
     rendezvous.serve()
     rendezvous.answer_at_first_step()
+    timeouts.let_be_set(BACKEND)
     synchronized_norm.register()
     after_import("torch.distributed.tensor", attention_rules.register)
     after_import(

@@ -39,7 +39,7 @@ for step in range(4):
     dist.all_reduce(x)
     torch.neuron.synchronize()
     if step == 2 and sys.argv[1] == "timeout":
-        dist.group.WORLD.set_timeout(datetime.timedelta(seconds=4))
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=4))
     if step == 2 and dist.get_rank() == 1:
         if sys.argv[1] == "kill":
             native.flush()
