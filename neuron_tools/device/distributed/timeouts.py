@@ -1,4 +1,4 @@
-"""Lets PyTorch's own function change the timeouts of `neuron` groups: it looks for those of NCCL and Gloo alone."""
+"""Lets PyTorch's own function set the timeouts of `neuron` groups: it knows those of NCCL and Gloo alone."""
 
 from __future__ import annotations
 
