@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
-from neuron_profile.analysis.time.core_spans import CORE, CoreSpans, Owned
+from neuron_profile.analysis.time.core_spans import CORE, EARLIEST, LATEST, CoreSpans, Owned
 from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
@@ -24,7 +25,9 @@ from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 Core = tuple[int, int]
-STRETCH_ROWS = 1 << 20
+STRETCH_ROWS = 1 << 18
+WINDOWS = 64
+"""Windows for each stretch in which spans are counted."""
 INDEXED_ROWS = 1 << 15
 """Instructions between two edges of an index: those at the ends of a range are charged in a moment."""
 READ_ROWS = 1 << 18
@@ -33,9 +36,13 @@ MOST_SUMS = 1 << 23
 """Numbers in an index of a NeuronCore: 64 MiB."""
 COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
 TIERS = 6
-_EARLIEST, _LATEST = -(1 << 62), 1 << 62
-_WHOLE = [_EARLIEST, _LATEST]
-_COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
+_WHOLE = [EARLIEST, LATEST]
+_SPAN_TABLES = ("Instruction", "DmaPacketAggregated", "FrameworkInstruction")
+_STARTS = " UNION ALL ".join(
+    f"SELECT start_ts FROM {table} WHERE {CORE.format(core='pcore_idx')}" for table in _SPAN_TABLES
+)
+_EXTENT = "count(*) AS n, min(start_ts) AS first, max(start_ts) AS last"
+_COUNT = "SELECT count(*) AS n FROM Instruction WHERE "
 
 
 @frozen
@@ -62,7 +69,7 @@ def charge_core(profile: Profile, held: Profile, core: Core, to: Numbering, sums
 
     Args:
         profile: The whole profile, or the range whose time is charged.
-        held: Whose operations are held in memory.
+        held: The whole one, whose operations are held in memory.
         core: (process_idx, number).
     """
     whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
@@ -70,15 +77,26 @@ def charge_core(profile: Profile, held: Profile, core: Core, to: Numbering, sums
     if profile.range_ns is not None and index is not None:
         _add_indexed(profile, whole, core, index, to, sums)
         return
+    for tiers, times in core_parts(profile, whole, core):
+        once = Sums.empty(to)
+        expose(tiers, to, once)
+        sums.add(once, times)
+
+
+def core_parts(profile: Profile, whole: CoreSpans | None, core: Core) -> Iterator[tuple[list[Owned], int]]:
+    """The spans of a NeuronCore, part by part, and how often each part runs.
+
+    Args:
+        whole: What of the profile is held; None to read operations and executions part by part too.
+    """
     repeats = find_repeats(profile, core)
     if repeats is None:
-        _add_all(profile, whole, core, to, sums, _edges(profile, core, STRETCH_ROWS))
+        for stretch in _stretches(profile, whole, core, _edges(profile, core, STRETCH_ROWS)):
+            yield stretch, 1
         return
     for repeat in repeats:
-        once = Sums.empty(to)
-        here = whole.starting(profile, core, repeat.begin_ns, repeat.end_ns)
-        _expose([tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], to, once)
-        sums.add(once, repeat.count)
+        here = _starting_in(profile, whole, core, repeat.begin_ns, repeat.end_ns)
+        yield [tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], repeat.count
 
 
 def index_core(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
@@ -101,7 +119,7 @@ def _made_index(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
     edges = _edges(held, core, rows)
     until = np.zeros((len(edges) - 2, len(sums.joined)))
     for place, stretch in enumerate(_stretches(held, whole, core, edges, max(1, READ_ROWS // rows))):
-        _expose(stretch, to, sums)
+        expose(stretch, to, sums)
         if place < len(until):
             until[place] = sums.joined
     return ChargeIndex(np.array(edges[1:-1], np.int64), until)
@@ -111,7 +129,7 @@ def _add_indexed(
     profile: Profile, whole: CoreSpans, core: Core, index: ChargeIndex, to: Numbering, sums: Sums
 ) -> None:
     """Add the difference of two edges, and what lies outside of them."""
-    begin, end = profile.range_ns or (_EARLIEST, _LATEST)
+    begin, end = profile.range_ns or (EARLIEST, LATEST)
     first, last = index.within((begin, end))
     if last <= first:
         if not _add_held(profile.whole, core, (begin, end), to, sums):
@@ -127,7 +145,7 @@ def _add_held(held: Profile, core: Core, range_ns: tuple[int, int], to: Numberin
     """Add a range whose spans the timeline or another panel may have read; False where it has too many."""
     found = core_window(held, core).aligned(*range_ns)
     if found is not None:
-        _expose([tier.cut(*range_ns) for tier in found.tiers], to, sums)
+        expose([tier.cut(*range_ns) for tier in found.tiers], to, sums)
     return found is not None
 
 
@@ -135,46 +153,70 @@ def _add_all(
     profile: Profile, whole: CoreSpans, core: Core, to: Numbering, sums: Sums, edges: list[int]
 ) -> None:
     for stretch in _stretches(profile, whole, core, edges):
-        _expose(stretch, to, sums)
+        expose(stretch, to, sums)
 
 
 def _stretches(
-    profile: Profile, whole: CoreSpans, core: Core, edges: list[int], at_once: int = 1
+    profile: Profile, whole: CoreSpans | None, core: Core, edges: list[int], at_once: int = 1
 ) -> Iterator[list[Owned]]:
     """All tiers' spans between each two edges, cut to them and to the profile's range.
 
     Args:
         at_once: How many stretches are read together.
     """
-    low, high = profile.range_ns or (_EARLIEST, _LATEST)
-    rest = [whole.operations.cut(0, 0)] * TIERS
+    low, high = profile.range_ns or (EARLIEST, LATEST)
+    rest: list[Owned] = []
     for begin, end, here in _starting(profile, whole, core, edges, at_once):
-        spans = [_joined(kept, new) for kept, new in zip(rest, here)]
+        spans = [_joined(kept, new) for kept, new in zip(rest, here)] if rest else here
         yield [tier.cut(max(begin, low), min(end, high)) for tier in spans]
         rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
 
 
 def _starting(
-    profile: Profile, whole: CoreSpans, core: Core, edges: list[int], at_once: int
+    profile: Profile, whole: CoreSpans | None, core: Core, edges: list[int], at_once: int
 ) -> Iterator[tuple[int, int, list[Owned]]]:
     """Each two edges and the spans that start between them."""
     for first in range(0, len(edges) - 1, at_once):
         near = edges[first : first + at_once + 1]
-        tiers = whole.starting(profile, core, near[0], near[-1])
+        tiers = _starting_in(profile, whole, core, near[0], near[-1])
         for begin, end in pairwise(near):
             yield begin, end, [tier.starting(begin, end) for tier in tiers]
 
 
+def _starting_in(profile: Profile, whole: CoreSpans | None, core: Core, begin: int, end: int) -> list[Owned]:
+    """All tiers' spans that start in a stretch."""
+    spans = CoreSpans.of(profile, core, begin, end) if whole is None else whole
+    return spans.starting(profile, core, begin, end)
+
+
 def _edges(profile: Profile, core: Core, most_rows: int) -> list[int]:
-    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows."""
-    if profile.tables().get("Instruction", 0) <= most_rows:
+    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows.
+
+    Spans are counted in equal windows of time, of which a stretch has as many as it can: however unevenly
+    they lie, it holds no more than the rows of one window too many.
+    """
+    if sum(profile.tables().get(table, 0) for table in _SPAN_TABLES) <= most_rows:
         return _WHOLE
-    row = profile.query(f"{_COUNT} {CORE.format(core='pcore_idx')}", core).to_pylist()[0]
-    stretches = max(1, -(-int(row["n"]) // most_rows))
-    if stretches == 1:
+    row = profile.query(f"SELECT {_EXTENT} FROM ({_STARTS})", core * len(_SPAN_TABLES)).to_pylist()[0]
+    if row["n"] <= most_rows:
         return _WHOLE
-    inner = np.linspace(int(row["first"]), int(row["last"]), stretches + 1)[1:-1].astype(np.int64)
-    return [_EARLIEST, *np.unique(inner).tolist(), _LATEST]
+    windows = WINDOWS * -(-row["n"] // most_rows)
+    window_ns = max(1, -(-(row["last"] + 1 - row["first"]) // windows))
+    counted = profile.query(
+        f"SELECT (start_ts - ?) // ? AS place, count(*) AS n FROM ({_STARTS}) GROUP BY place ORDER BY place",
+        [row["first"], window_ns, *core * len(_SPAN_TABLES)],
+    )
+    return [EARLIEST, *_cut_places(counted, most_rows, row["first"], window_ns), LATEST]
+
+
+def _cut_places(counted: pa.Table, most_rows: int, first_ns: int, window_ns: int) -> Iterator[int]:
+    """Starts of the windows before which a stretch is full."""
+    rows = 0
+    for place, n in zip(counted["place"].to_pylist(), counted["n"].to_pylist()):
+        if rows and rows + n > most_rows:
+            yield first_ns + place * window_ns
+            rows = 0
+        rows += n
 
 
 def _count(profile: Profile, core: Core) -> int:
@@ -197,7 +239,7 @@ def _joined(one: Owned, other: Owned) -> Owned:
     )
 
 
-def _expose(tiers: list[Owned], to: Numbering, sums: Sums) -> None:
+def expose(tiers: list[Owned], to: Numbering, sums: Sums) -> None:
     """Add the exposed time of one stretch's spans."""
     owner, hlo, engine = (
         np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo", "engine")

@@ -56,11 +56,13 @@ MOST_BETWEEN = 100_000
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = (
     "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction "
-    "WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) IN (SELECT unnest(?))"
+    f"WHERE {_WITHIN} AND coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) IN (SELECT unnest(?))"
 )
 _EXECUTIONS = (
-    f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
+    "SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents "
+    f"WHERE name = '{EXECUTION_EVENT}' AND {_WITHIN} AND {CORE.format(core='nc_idx')} ORDER BY start_ts"
 )
+EARLIEST, LATEST = -(1 << 62), 1 << 62
 
 
 @frozen
@@ -107,7 +109,7 @@ class Owned:
 
 @dataclass(frozen=True)
 class CoreSpans:
-    """What of a NeuronCore is few enough to be held at once.
+    """Operations and executions of a NeuronCore: of a profile that has few all, else those of a stretch.
 
     Attributes:
         operations, executions: In order.
@@ -122,19 +124,23 @@ class CoreSpans:
     is_unowned: bool
 
     @classmethod
-    def of(cls, profile: Profile, core: tuple[int, int]) -> CoreSpans:
-        """Operations and executions of a NeuronCore: (process_idx, number)."""
+    def of(
+        cls, profile: Profile, core: tuple[int, int], begin: int = EARLIEST, end: int = LATEST
+    ) -> CoreSpans:
+        """Those of a NeuronCore, (process_idx, number), that start in a stretch of time."""
         process, number = core
         size = physical_cores(profile)
         first = number - number % size
-        operations = _operations(profile, process, [number])
-        beside = _operations(profile, process, [n for n in range(first, first + size) if n != number])
-        executions = owned_spans(
-            profile.query(f"{_EXECUTIONS} AND {CORE.format(core='nc_idx')} ORDER BY start_ts", core),
-            EXECUTION,
-        )
-        unowned = profile.kept("unowned", lambda: is_unowned(profile))
-        executed = _with_only_operation(executions.spans, operations)
+        operations = _operations(profile, process, [number], begin, end)
+        others = [n for n in range(first, first + size) if n != number]
+        beside = _operations(profile, process, others, begin, end)
+        executions = owned_spans(profile.query(_EXECUTIONS, [begin, end, *core]), EXECUTION)
+        within = operations
+        if len(executions) and (profile.range_ns is not None or (begin, end) != (EARLIEST, LATEST)):
+            bounds = int(executions.spans.start_ns.min()), int(executions.spans.end_ns.max())
+            within = _operations(profile.whole, process, [number], *bounds)
+        unowned = profile.whole.kept("unowned", lambda: is_unowned(profile.whole))
+        executed = _with_only_operation(executions.spans, within)
         return cls(operations.in_order(), beside.in_order(), executed.in_order(), unowned)
 
     def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
@@ -174,9 +180,9 @@ class CoreSpans:
         return [tier.cut(begin, end) for tier in (*loaded, *held)]
 
 
-def _operations(profile: Profile, process: int, cores: list[int]) -> Owned:
-    """Operations of some physical cores of a process."""
-    return owned_spans(profile.query(_OPERATIONS, [process, cores]), OPERATION)
+def _operations(profile: Profile, process: int, cores: list[int], begin: int, end: int) -> Owned:
+    """Operations of some physical cores of a process that start in a stretch."""
+    return owned_spans(profile.query(_OPERATIONS, [begin, end, process, cores]), OPERATION)
 
 
 def is_unowned(profile: Profile) -> bool:

@@ -6,33 +6,55 @@ were fused into is a *mixture* of origins: what it is charged with is dealt out 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from neuron_profile.analysis.time.core_spans import ENGINES, integers
+from neuron_profile.analysis.time.core_spans import ENGINES, MOST_BETWEEN, NO_OPERATION, Owned, integers
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.arrays import Floats, Ints, Mask
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 _NONE = np.zeros(0, np.int64)
+AnyOrigins = TypeVar("AnyOrigins", bound="Origins")
 _OPCODES = """
 WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
 opcodes AS (SELECT opcode, row_number() OVER (ORDER BY opcode) - 1 AS code FROM (SELECT DISTINCT opcode FROM
 rows))
 SELECT {what} FROM rows JOIN opcodes USING (opcode) WHERE hlo IS NOT NULL GROUP BY ALL ORDER BY ALL
 """
-_SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
+_SHARES = (
+    "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare "
+    "WHERE {chosen} ORDER BY hlo, owner"
+)
+_ALL = "true"
+_BETWEEN, _LISTED = "{id} BETWEEN ? AND ?", " AND {id} IN (SELECT unnest(?))"
+_OPCODES_OF = """
+SELECT coalesce({column}, '') AS opcode, list(raw_hlo_id) AS ids FROM HloInstruction WHERE {chosen}
+GROUP BY ALL ORDER BY ALL
+"""
 _ORIGIN_NAMES = "module, operation, backward, stack"
-_ORIGINS = f"""
-WITH operations AS (
+_OPERATIONS = """
     SELECT id, start_ts, end_ts, coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
         coalesce(is_backward, false) AS backward, split_part(coalesce(stack_frame_ids, ''), ',', 1) AS stack,
         pcore_idx
     FROM FrameworkInstruction
-), origins AS (
+"""
+_ORIGINS_OF = f"""
+SELECT {_ORIGIN_NAMES}, list(id) AS ids FROM ({_OPERATIONS}) WHERE {{chosen}} GROUP BY ALL
+ORDER BY {_ORIGIN_NAMES}
+"""
+_COUNTS = f"""
+SELECT {_ORIGIN_NAMES}, count(*) FILTER ({{is_counted}}) AS n FROM ({_OPERATIONS}) GROUP BY ALL ORDER BY ALL
+"""
+_ORIGINS = f"""
+WITH operations AS ({_OPERATIONS}), origins AS (
     SELECT *, row_number() OVER (ORDER BY {_ORIGIN_NAMES}) - 1 AS code
     FROM (SELECT DISTINCT {_ORIGIN_NAMES} FROM operations)
 )
@@ -71,6 +93,12 @@ class Opcodes:
         rows = profile.query(_OPCODES.format(what="hlo, min(code) AS code", column=column))
         return cls(column, names, integers(rows, "hlo"), integers(rows, "code"))
 
+    @classmethod
+    def named_by(cls, profile: Profile, column: str, hlo: Ints) -> Opcodes:
+        """Number the values of a column of some HLO operations."""
+        groups = _chosen(profile, _OPCODES_OF.format(column=column, chosen="{chosen}"), "raw_hlo_id", hlo)
+        return cls(column, groups["opcode"].to_pylist(), *_flattened(groups))
+
     def of_hlo(self, hlo: Ints) -> Ints:
         """The opcode of each HLO operation; the place behind the last where it is not known."""
         return _looked_up(self.ids, self.codes, hlo, np.full(len(hlo), len(self.names), np.int64))
@@ -90,8 +118,6 @@ class Origins:
     Attributes:
         ids: Framework operations, ascending.
         codes: Place of each in `rows`.
-        start_ns, end_ns: When each ran.
-        is_counted: Whether each is a call of its own, not the part of a second physical core.
         fused: HLO operations made of several framework operations, ascending.
         fused_codes: Place of each in `mixes`.
         mixes: (places in `rows`, shares) of the framework operations of fused ones, each mixture once.
@@ -100,47 +126,28 @@ class Origins:
     rows: list[Origin]
     ids: Ints
     codes: Ints
-    start_ns: Ints
-    end_ns: Ints
-    is_counted: Mask
     fused: Ints
     fused_codes: Ints
     mixes: list[tuple[Ints, Floats]]
 
     @classmethod
-    def of(cls, profile: Profile) -> Origins:
-        """Number the origins of a profile's operations."""
-        numbered = profile.query(
-            f"{_ORIGINS} SELECT id, code, start_ts, end_ts, {of_first_cores(profile)} AS is_counted "
-            f"FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
-        )
-        rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
-        order = np.argsort(integers(numbered, "id"))
-        ids, codes, start_ns, end_ns = (
-            integers(numbered, name)[order] for name in ("id", "code", "start_ts", "end_ts")
-        )
-        is_counted = numbered["is_counted"].to_numpy().astype(bool)[order]
-        alone = cls(
-            [Origin(**row) for row in rows], ids, codes, start_ns, end_ns, is_counted, _NONE, _NONE, []
-        )
-        shares = profile.query(_SHARES)
+    def of(cls, profile: Profile, owners: Ints, hlo: Ints) -> Origins:
+        """Number the origins of some framework operations, and of what some HLO operations are made of."""
+        shares = _chosen(profile, _SHARES, "raw_hlo_id", hlo)
+        groups = _chosen(profile, _ORIGINS_OF, "id", np.concatenate([owners, integers(shares, "owner")]))
+        rows = [Origin(**row) for row in groups.drop_columns(["ids"]).to_pylist()]
+        return cls(rows, *_flattened(groups), _NONE, _NONE, []).mixed(shares)
+
+    def mixed(self: AnyOrigins, shares: pa.Table) -> AnyOrigins:
+        """The same, with what HLO operations are made of: rows of FrameworkShare."""
         if not shares.num_rows:
-            return alone
+            return self
         fused, fused_codes, mixes = _mixtures(
             integers(shares, "hlo"),
-            alone.of_owners(integers(shares, "owner"), _NONE),
+            self.of_owners(integers(shares, "owner"), _NONE),
             shares["share"].to_numpy(),
         )
-        return replace(alone, fused=fused, fused_codes=fused_codes, mixes=mixes)
-
-    def counts(self, range_ns: tuple[int, int] | None) -> Ints:
-        """How many operations of each place in `rows` there are, at least in part within a range."""
-        counted = self.is_counted
-        if range_ns is not None:
-            low, high = range_ns
-            reaches = (self.end_ns > low) | (self.start_ns >= low)
-            counted = counted & (self.start_ns < high) & reaches
-        return np.bincount(self.codes[counted], minlength=len(self.rows))
+        return replace(self, fused=fused, fused_codes=fused_codes, mixes=mixes)
 
     def of_owners(self, owners: Ints, hlo: Ints) -> Ints:
         """What each span is charged to: a place in `rows`, the one behind the last where its owner is not
@@ -158,6 +165,53 @@ class Origins:
         for (codes, shares), time in zip(self.mixes, exposed[len(self.rows) + 1 :]):
             np.add.at(result, codes, shares * time)
         return result
+
+
+@dataclass(frozen=True)
+class HeldOrigins(Origins):
+    """Those of all operations of a profile.
+
+    Attributes:
+        start_ns, end_ns: When each ran.
+        is_counted: Whether each is a call of its own, not the part of a second physical core.
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+    is_counted: Mask
+
+    @classmethod
+    def of_all(cls, profile: Profile) -> HeldOrigins:
+        """Number the origins of a profile's operations."""
+        numbered = profile.query(
+            f"{_ORIGINS} SELECT id, code, start_ts, end_ts, {of_first_cores(profile)} AS is_counted "
+            f"FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
+        )
+        rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
+        order = np.argsort(integers(numbered, "id"))
+        ids, codes, start_ns, end_ns = (
+            integers(numbered, name)[order] for name in ("id", "code", "start_ts", "end_ts")
+        )
+        alone = cls(
+            [Origin(**row) for row in rows], ids, codes, _NONE, _NONE, [], start_ns, end_ns,
+            numbered["is_counted"].to_numpy().astype(bool)[order],
+        )  # fmt: skip
+        return alone.mixed(profile.query(_SHARES.format(chosen=_ALL)))
+
+    def counts(self, range_ns: tuple[int, int] | None) -> dict[Origin, int]:
+        """How many operations of each origin there are, at least in part within a range."""
+        counted = self.is_counted
+        if range_ns is not None:
+            low, high = range_ns
+            reaches = (self.end_ns > low) | (self.start_ns >= low)
+            counted = counted & (self.start_ns < high) & reaches
+        return dict(zip(self.rows, np.bincount(self.codes[counted], minlength=len(self.rows)).tolist()))
+
+
+def count_origins(profile: Profile) -> dict[Origin, int]:
+    """How many operations of each origin a profile, or a range of it, has; in order."""
+    rows = profile.query(_COUNTS.format(is_counted=of_first_cores(profile))).to_pylist()
+    return {Origin(row["module"], row["operation"], row["backward"], row["stack"]): row["n"] for row in rows}
 
 
 @dataclass
@@ -195,6 +249,38 @@ class Numbering:
 
     origins: Origins
     opcodes: Opcodes
+
+    @classmethod
+    def of_spans(cls, profile: Profile, tiers: Sequence[Owned], column: str) -> Numbering:
+        """Numbers of what some spans alone are charged to.
+
+        Args:
+            column: Of HloInstruction, as in `Opcodes.of`.
+        """
+        owners, hlo = (np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo"))
+        return cls(Origins.of(profile, owners, hlo), Opcodes.named_by(profile, column, hlo))
+
+
+def _chosen(profile: Profile, query: str, column: str, wanted: Ints) -> pa.Table:
+    """The rows of a query whose ids are among those wanted, and perhaps of others between them."""
+    known = wanted[wanted != NO_OPERATION]
+    if not len(known):
+        return profile.query(query.format(chosen="false"))
+    low, high = int(known.min()), int(known.max())
+    condition = _BETWEEN.format(id=column)
+    if high - low < MOST_BETWEEN:
+        return profile.query(query.format(chosen=condition), [low, high])
+    condition += _LISTED.format(id=column)
+    return profile.query(query.format(chosen=condition), [low, high, np.unique(known).tolist()])
+
+
+def _flattened(groups: pa.Table) -> tuple[Ints, Ints]:
+    """Ids, ascending, of groups that each have a list of them, and the group of each."""
+    lists = groups["ids"].combine_chunks()
+    ids = lists.flatten().to_numpy().astype(np.int64, copy=False)
+    codes = np.repeat(np.arange(groups.num_rows), pc.list_value_length(lists).to_numpy())
+    order = np.argsort(ids, kind="stable")
+    return ids[order], codes[order]
 
 
 def _looked_up(ids: Ints, codes: Ints, wanted: Ints, otherwise: Ints) -> Ints:

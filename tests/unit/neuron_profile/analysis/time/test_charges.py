@@ -1,6 +1,6 @@
 import pytest
 
-from neuron_profile.analysis.time import core_charges as charges_module, core_spans, repeats
+from neuron_profile.analysis.time import charges, core_charges, core_spans, repeats
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
 from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import open_profile
@@ -54,8 +54,8 @@ def test_processes_and_cores_do_not_share_time(make_profile, tiny_tables) -> Non
 
 @pytest.mark.parametrize(("rows", "compiled_from"), [(1, 1 << 20), (2, 0), (1 << 20, 0)])
 def test_stretches_and_the_compiled_kernel_change_nothing(make_profile, monkeypatch, rows, compiled_from):
-    monkeypatch.setattr(charges_module, "STRETCH_ROWS", rows)
-    monkeypatch.setattr(charges_module, "COMPILED_FROM", compiled_from)
+    monkeypatch.setattr(core_charges, "STRETCH_ROWS", rows)
+    monkeypatch.setattr(core_charges, "COMPILED_FROM", compiled_from)
     with open_profile(make_profile()) as profile:
         charges = charge_device_time(profile)
     assert [charge.device_ns for charge in charges.charges] == [100, 30, 20]
@@ -104,13 +104,17 @@ def test_a_fused_operation_is_charged_to_its_parts_by_their_shares(make_profile,
     assert charges.device_ns == pytest.approx(200)
 
 
+@pytest.mark.parametrize("most_held", [charges.MOST_HELD, -1], ids=["held", "in parts"])
 @pytest.mark.parametrize(("kind", "stands_for_all"), [("graph", True), ("eager", False)])
 def test_one_execution_of_a_graph_stands_for_all(
-    make_profile, tiny_tables, monkeypatch, kind, stands_for_all
+    make_profile, tiny_tables, monkeypatch, kind, stands_for_all, most_held
 ):
-    with open_profile(make_profile(tables=repeated_graph(tiny_tables, kind))) as profile:
+    path = make_profile(tables=repeated_graph(tiny_tables, kind))
+    with open_profile(path) as profile:
         expected = charge_device_time(profile)
-        monkeypatch.setattr(repeats, "REPEATED_FROM", 0)
+    monkeypatch.setattr(repeats, "REPEATED_FROM", 0)
+    monkeypatch.setattr(charges, "MOST_HELD", most_held)
+    with open_profile(path) as profile:
         assert (repeats.find_repeats(profile, (0, 0)) is not None) == stands_for_all
         assert charge_device_time(profile) == expected
     assert expected.device_ns == 300

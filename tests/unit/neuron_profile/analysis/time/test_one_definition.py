@@ -12,7 +12,7 @@ from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
-from neuron_profile.analysis.time import core_charges, core_window
+from neuron_profile.analysis.time import charges, core_charges, core_window, numbering
 from neuron_profile.analysis.time.charges import charge_device_time, index_charges
 from neuron_profile.analysis.time.stack_charges import charge_stacks
 from neuron_tools import open_profile
@@ -141,13 +141,42 @@ def test_sums_of_an_index_are_those_of_the_range_itself(
                 assert counts_of(found) == counts_of(expected)
 
 
-def times_of(charges):
-    by_origin = {f"{charge.origin}": charge.device_ns for charge in charges.charges}
-    return {**by_origin, **charges.hlo, **charges.engines, "none": charges.unattributed_ns}
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_of_a_profile_with_many_operations_are_charged_as_if_it_were_held(
+    make_profile, tiny_tables, monkeypatch, seed
+):
+    """Whole and in ranges, whose edges and whose parts' edges cut executions; no part is large."""
+    cuts = np.sort(np.random.default_rng(seed).integers(-50, 8000, (6, 2))).tolist()
+    path = make_profile(tables=random_tables(tiny_tables, seed))
+    sizes = []
+    of_spans = numbering.Numbering.of_spans
+
+    def counting(profile, tiers, column):
+        sizes.append(len(tiers[0]))
+        return of_spans(profile, tiers, column)
+
+    with open_profile(path) as held, open_profile(path) as parted:
+        for low, high in [(None, None), *[cut for cut in cuts if cut[0] < cut[1]]]:
+            views = [each if low is None else each.slice(low, high) for each in (held, parted)]
+            expected = charge_device_time(views[0])
+            with monkeypatch.context() as context:
+                context.setattr(charges, "MOST_HELD", -1)
+                context.setattr(core_charges, "STRETCH_ROWS", 20)
+                context.setattr(numbering.Numbering, "of_spans", counting)
+                found = charge_device_time(views[1])
+            assert times_of(found) == pytest.approx(times_of(expected), abs=NANOSECOND, rel=0)
+            assert counts_of(found) == counts_of(expected)
+    assert len(sizes) > 15
+    assert max(sizes) < 60
 
 
-def counts_of(charges):
-    return {charge.origin: charge.count for charge in charges.charges}
+def times_of(found):
+    by_origin = {f"{charge.origin}": charge.device_ns for charge in found.charges}
+    return {**by_origin, **found.hlo, **found.engines, "none": found.unattributed_ns}
+
+
+def counts_of(found):
+    return {charge.origin: charge.count for charge in found.charges}
 
 
 def assert_agreement(profile):
