@@ -40,4 +40,4 @@ class _Placeholder(ModuleType):
 
 def install() -> None:
     """Let the stand-ins be imported in this process."""
-    sys.meta_path.append(AbsentModules())  # type: ignore[arg-type]  # a finder in all but its class
+    sys.meta_path.append(AbsentModules())

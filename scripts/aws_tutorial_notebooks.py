@@ -57,7 +57,7 @@ def _command(line: str) -> str:
 
 def keep_outputs(pairs: Iterable[tuple[Any, Any]]) -> None:
     """Write what the device and the CPU gave into the working folder."""
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for number, (device, cpu) in enumerate(pairs):
         arrays[f"device_{number}"], arrays[f"cpu_{number}"] = _flat(device), _flat(cpu)
     np.savez(OUTPUTS, **arrays)
@@ -97,7 +97,8 @@ def declare_vision_operators() -> None:
             library.define(f"{name}(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor")
         library.impl("nms", _without_overlaps, "CPU")
         _libraries.append(library)
-        import_module("torchvision.extension")._has_ops = lambda: True  # else it refuses to call `nms`
+        extension: Any = import_module("torchvision.extension")
+        extension._has_ops = lambda: True  # else it refuses to call `nms`
 
 
 def _without_overlaps(boxes: Any, scores: Any, iou_threshold: float) -> Any:

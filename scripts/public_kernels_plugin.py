@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -155,20 +155,29 @@ def _limited_time() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write how a case ended."""
-    report = (yield).get_result()  # type: ignore[misc]  # pluggy sends the outcome
+    report = yield
     if report.when == "call" or report.outcome != "passed":
-        message = "" if call.excinfo is None else f"{call.excinfo.type.__name__}: {call.excinfo.value}"
-        if call.excinfo is not None and _lacks_resources(call.excinfo.value):
-            message = f"{message.splitlines()[0]} {place_of(call.excinfo.value)}"
-        elif isinstance(call.excinfo and call.excinfo.value, _MISTAKES):
-            message += f" (in {call.excinfo.traceback[-1].path.name})"
+        message = "" if call.excinfo is None else _message(call.excinfo)
         _write({"case": item.nodeid, "outcome": _outcome(report, message),
                 "seconds": item.stash.get(_TOOK, 0.0), "message": message[:_MESSAGE_CHARACTERS],
                 "precise": item.stash.get(_ROUNDED, os.environ.get(PRECISE, "1")),
                 "large": _is_large(item)})  # fmt: skip
+    return report
+
+
+def _message(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """What a case failed with, and where it lacked time or memory or made a mistake in Python."""
+    message = f"{error.type.__name__}: {error.value}"
+    if _lacks_resources(error.value):
+        return f"{message.splitlines()[0]} {place_of(error.value)}"
+    if isinstance(error.value, _MISTAKES):
+        return f"{message} (in {Path(error.traceback[-1].path).name})"
+    return message
 
 
 def _is_large(item: pytest.Item) -> bool:
@@ -223,7 +232,7 @@ def _write(row: dict[str, Any]) -> None:
 def _run_ranks_together() -> None:
     """Let the library's orchestrator simulate cases of several ranks, with inputs that differ or not."""
     try:
-        from test.utils import test_orchestrator  # type: ignore[import-not-found]  # of the checkout that is tested
+        from test.utils import test_orchestrator  # of the checkout that is tested
     except ImportError:
         return
     orchestrator = test_orchestrator.Orchestrator

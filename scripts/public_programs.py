@@ -138,7 +138,8 @@ class PairRun(FileRun):
 class Program(pytest.File):
     """A file that is run."""
 
-    case, run = "program", ProgramRun
+    case = "program"
+    run: type[FileRun] = ProgramRun
 
     def collect(self) -> Iterator[pytest.Item]:
         """Its one case."""

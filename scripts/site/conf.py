@@ -20,7 +20,7 @@ html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"footer_icons": []}
+html_theme_options: dict[str, list[object]] = {"footer_icons": []}
 templates_path = [str(Path(__file__).parent / "templates")]
 html_sidebars = {
     "**": [
