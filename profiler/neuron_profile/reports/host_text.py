@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from neuron_profile.analysis.host_activity import HostActivity, HostIdle
@@ -10,6 +11,8 @@ from neuron_profile.reports.quantities import percent
 
 MOST = 3
 LEAST_SHARE = 0.02
+DISPATCHING = "python"
+"""The kind of activity of a host that only runs the program's own Python."""
 _DOING: Mapping[str, str] = {
     "data_loading": "loading data",
     "garbage_collection": "collecting garbage",
@@ -17,10 +20,11 @@ _DOING: Mapping[str, str] = {
     "input_output": "reading and writing",
     "copy": "copying to or from the device",
     "collective": "in a collective",
+    "compilation": "compiling",
     "import": "importing modules",
     "sleep": "sleeping",
     "optimizer": "in the optimizer",
-    "python": "running Python and dispatching",
+    DISPATCHING: "running Python and dispatching",
 }
 
 
@@ -30,6 +34,25 @@ def host_text(idle: HostIdle) -> str:
     return "; ".join(_activity_text(each, idle.window_ns) for each in shown)
 
 
+def leading_text(idle: HostIdle) -> str:
+    """What the host did for most of the idle time, and where; "" where it dispatched, or that is unknown."""
+    times: defaultdict[str, int] = defaultdict(int)
+    for activity in idle.activities:
+        times[activity.kind] += activity.idle_ns
+    kind = max(times, key=lambda each: times[each], default=DISPATCHING)
+    if kind == DISPATCHING or 2 * times[kind] <= idle.idle_ns:
+        return ""
+    longest = idle.of((kind,))[0]
+    return f"{_doing(longest)}{_at(longest)}"
+
+
 def _activity_text(activity: HostActivity, window_ns: int) -> str:
-    at = f" at {place(activity.place)}" if activity.file else ""
-    return f"{_DOING.get(activity.kind, activity.kind)} {percent(activity.idle_ns / window_ns)}{at}"
+    return f"{_doing(activity)} {percent(activity.idle_ns / window_ns)}{_at(activity)}"
+
+
+def _doing(activity: HostActivity) -> str:
+    return _DOING.get(activity.kind, activity.kind)
+
+
+def _at(activity: HostActivity) -> str:
+    return f" at {place(activity.place)}" if activity.file else ""

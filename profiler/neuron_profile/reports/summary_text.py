@@ -20,7 +20,7 @@ from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.traces.overview import TraceOverview
 from neuron_profile.analysis.warnings import ProfileWarning
 from neuron_profile.reports.compiler_text import compiler_line
-from neuron_profile.reports.host_text import host_text
+from neuron_profile.reports.host_text import host_text, leading_text
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 from neuron_profile.reports.trace_text import kernel_table, trace_rows, trace_verdict
@@ -239,12 +239,12 @@ def overview_verdict(identity: Identity, overview: Overview) -> str:
         return trace_verdict(overview.trace)
     if overview.occupancy.bound is Bound.NOTHING_RAN and not identity.ended_well:
         return "Nothing had run on the device when the command ended."
-    return verdict_text(overview.occupancy)
+    return verdict_text(overview.occupancy, overview.host_idle)
 
 
-def verdict_text(occupancy: Occupancy) -> str:
-    """The sentence as plain text."""
-    busy, idle = percent(occupancy.steady_share), percent(1 - occupancy.steady_share)
+def verdict_text(occupancy: Occupancy, idle: HostIdle | None = None) -> str:
+    """The sentence as plain text; what the host did meanwhile is named where it is no dispatching."""
+    busy, idle_share = percent(occupancy.steady_share), percent(1 - occupancy.steady_share)
     when = "of the time after the first step" if occupancy.has_steps else "of the time"
     remedy = "larger batches" if occupancy.compiled_graphs else "torch.compile, larger batches"
     if occupancy.bound is Bound.NOTHING_RAN:
@@ -253,15 +253,20 @@ def verdict_text(occupancy: Occupancy) -> str:
         return f"Device-bound: the device was busy {busy} {when}; a faster host would change little."
     if occupancy.awaited_rank is not None:
         return (
-            f"Waiting for rank {occupancy.awaited_rank}: the devices idled {idle} {when}, "
+            f"Waiting for rank {occupancy.awaited_rank}: the devices idled {idle_share} {when}, "
             "most of it in collectives that this rank reached last; give it as much work as the others."
+        )
+    meanwhile = leading_text(idle) if idle is not None else ""
+    if occupancy.bound is Bound.HOST and meanwhile:
+        return (
+            f"Host-bound: the device was idle {idle_share} {when}, most of it while the host was {meanwhile}."
         )
     if occupancy.bound is Bound.HOST:
         return (
-            f"Host-bound: the device was idle {idle} {when}; dispatch less often "
+            f"Host-bound: the device was idle {idle_share} {when}; dispatch less often "
             f"({remedy}) or make the Python between operations faster."
         )
-    return f"Partly host-bound: the device was busy {busy} {when} and idle {idle}."
+    return f"Partly host-bound: the device was busy {busy} {when} and idle {idle_share}."
 
 
 def engine_bars(engines: Iterable[EngineUse]) -> RenderableType:

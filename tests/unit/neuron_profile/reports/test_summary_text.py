@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_profile.analysis.hotspots import Hotspots, module_tree
 from neuron_profile.analysis.occupancy import Occupancy
 from neuron_profile.analysis.time.charges import Charge, Charges
@@ -99,6 +100,33 @@ def test_a_whole_profile_carries_no_notice(make_profile) -> None:
 def test_the_sentence_says_what_the_program_waits_for(steady_ns: int, start: str) -> None:
     occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, steady_device_ns=steady_ns, steady_window_ns=100)
     assert verdict_text(occupancy).startswith(start)
+
+
+def host_activity(kind: str, line: int, idle_ns: int) -> HostActivity:
+    return HostActivity(kind, "", "train.py", line, "main", "", "", idle_ns)
+
+
+@pytest.mark.parametrize(
+    ("longest", "told"),
+    [
+        ("data_loading", ", most of it while the host was loading data at train.py:2."),
+        ("compilation", ", most of it while the host was compiling at train.py:2."),
+        ("python", "dispatch less often (torch.compile, larger batches)"),
+    ],
+)
+def test_what_the_host_did_for_most_of_the_idle_time_is_named_instead_of_dispatch(
+    longest: str, told: str
+) -> None:
+    occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, steady_device_ns=10, steady_window_ns=100)
+    other = "python" if longest != "python" else "data_loading"
+    activities = (host_activity(longest, 2, 40), host_activity(other, 3, 30), host_activity(longest, 4, 20))
+    assert told in verdict_text(occupancy, HostIdle(100, 90, 90, activities))
+
+
+def test_a_smaller_part_of_the_idle_time_names_nothing() -> None:
+    occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, steady_device_ns=10, steady_window_ns=100)
+    idle = HostIdle(100, 90, 40, (host_activity("data_loading", 2, 40),))
+    assert "dispatch less often" in verdict_text(occupancy, idle)
 
 
 def test_a_profile_in_which_nothing_ran(make_profile) -> None:
