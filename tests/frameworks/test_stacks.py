@@ -56,6 +56,7 @@ STACKS = {
     "fsdp2": Stack(("accelerate",), TORCHRUN),
     "zero": Stack(("deepspeed",), TORCHRUN),
     "megatron": Stack(launcher=TORCHRUN),
+    "ray_train": Stack(("ray.train",)),
     "bits": Stack(("bitsandbytes",)),
     "compiled": Stack(),
     "control_flow": Stack(),
