@@ -228,7 +228,8 @@ class ProfileWriter:
         for table in TABLES:
             for path in layout.part_files(self.directory, table):
                 path.unlink()
-        shutil.rmtree(self.directory / INDEX_FOLDER, ignore_errors=True)
+        for folder in (self.directory / INDEX_FOLDER, *self.directory.glob(f"{layout.SPILL_PREFIX}*")):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _parts(self, table: str) -> TableParts:
         parts = self._tables.get(table)

@@ -2,7 +2,7 @@
 
 They need nothing but the event tables, so any profile that has Instruction or DMA rows gets them, whoever
 wrote it. Time: a few seconds for ten million instructions; memory does not grow with their number: islands
-of activity stand in a temporary file.
+of activity stand in a temporary file in the profile's folder, as does what the database cannot hold.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def derive_tables(
         NeuronToolsError: The disk of the temporary files is full.
     """
     writer.flush()
-    with RecordedTables(directory) as recorded:
+    with RecordedTables(directory, spill_into=directory) as recorded:
         start_ns, end_ns = device_extent(recorded)
         metadata = completed_metadata(recorded, start_ns, end_ns)
         with read_busy_time(recorded, is_active_time_given=is_active_time_given) as busy:

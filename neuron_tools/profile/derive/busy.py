@@ -39,7 +39,7 @@ class BusyTime:
         dma_kinds: Group = code of `dma_kind_names`: static, software_dynamic, hardware_dynamic.
     """
 
-    store: IslandStore = field(default_factory=IslandStore)
+    store: IslandStore
     engine_keys: Numbering[EngineKey] = field(default_factory=Numbering)
     opcode_keys: Numbering[tuple[str, str]] = field(default_factory=Numbering)
     layer_names: TextCodes = field(default_factory=TextCodes)
@@ -80,7 +80,7 @@ def read_busy_time(recorded: RecordedTables, *, is_active_time_given: bool = Fal
     Raises:
         NeuronToolsError: The disk is full.
     """
-    busy = BusyTime()
+    busy = BusyTime(IslandStore(recorded.spill_folder))
     try:
         if is_active_time_given:
             busy.given = _given_activity(recorded, busy.store)

@@ -74,10 +74,15 @@ class IslandStream:
 
 
 class IslandStore:
-    """Keeps islands in a temporary file until it is closed."""
+    """Keeps islands in a temporary file until it is closed.
 
-    def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY)  # noqa: SIM115  # closed with the store
+    Args:
+        folder: Where the file is made.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115  # closed with the store
         self._length = 0
 
     def close(self) -> None:
@@ -100,8 +105,7 @@ class IslandStore:
                 self._length += self._file.write(column.tobytes())
         except OSError as error:
             raise NeuronToolsError(
-                f"No temporary file can be written in {tempfile.gettempdir()} ({error.strerror}): free space "
-                "there, or set TMPDIR to another folder."
+                f"No temporary file can be written in {self._folder} ({error.strerror}): free space there."
             ) from error
         return Piece(first_ns, read)
 

@@ -20,6 +20,8 @@ FORMAT_VERSION = (1, 0)
 MANIFEST_NAME = "profile.json"
 PART_SUFFIX = ".parquet"
 TEMPORARY_SUFFIX = ".writing"
+SPILL_PREFIX = ".spill-"
+"""Of folders in a profile for what does not fit into memory while its tables are derived."""
 PROTOCOL = "nprof"
 """Of the file system by which the database reads a profile behind a URL."""
 _PART_NAME = re.compile(r"part-(\d{1,9})-(\d{1,9})(?:-(\d{1,9}))?\.parquet")

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import layout
 from neuron_tools.profile.store.catalog import NamedViews, read_catalog, text_literal
 from neuron_tools.profile.store.damage import DamagedProfileError, reading
 
@@ -47,17 +48,24 @@ def _reading(place: Path) -> Iterator[None]:
 class RecordedTables:
     """The whole parts of a profile's tables. Close it, or use it in a `with` statement.
 
+    Args:
+        spill_into: Where what does not fit into memory stands meanwhile; None for the folder of temporary
+            files, which many machines keep in memory.
+
     Attributes:
         missing: Parts that are damaged or cut off, one sentence each, beginning with the table's name.
+        spill_folder: A folder for temporary files, removed with the rest.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, spill_into: Path | None = None) -> None:
         self._catalog = read_catalog(directory)
         self.missing = self._catalog.missing
-        self._spill = tempfile.TemporaryDirectory(prefix="neuron-tools-")
+        prefix = "neuron-tools-" if spill_into is None else layout.SPILL_PREFIX
+        self._spill = tempfile.TemporaryDirectory(prefix=prefix, dir=spill_into)
+        self.spill_folder = self._spill.name
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"SET memory_limit = {text_literal(MEMORY_LIMIT)}")
-        self._connection.execute(f"SET temp_directory = {text_literal(self._spill.name)}")
+        self._connection.execute(f"SET temp_directory = {text_literal(self.spill_folder)}")
         self._views = NamedViews(self._connection, self._catalog)
 
     def __enter__(self) -> RecordedTables:

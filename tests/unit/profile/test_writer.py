@@ -185,8 +185,11 @@ def test_an_existing_directory_is_left_alone(tmp_path):
 
 def test_overwriting_replaces_the_tables_of_a_profile_only(tmp_path):
     directory = write_profile(tmp_path / "p.nprof", {"Instruction": [instruction("Tensor", 0, 1)]})
+    left_by_killed = directory / ".spill-killed"
+    left_by_killed.mkdir()
     with ProfileWriter(directory, {"target": "trn3"}, overwrite=True) as target:
         target.append("Warning", {"message": ["a"], "category": ["b"]})
+    assert not left_by_killed.exists()
     with open_profile(directory) as profile:
         assert profile.tables() == {"Warning": 1}
     other = tmp_path / "documents"
