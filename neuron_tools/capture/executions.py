@@ -26,7 +26,7 @@ from neuron_tools.capture.tables import (
     usage,
 )
 from neuron_tools.capture.tables.ids import IdLayout, id_layout
-from neuron_tools.capture.tables.kernels import kernel_columns
+from neuron_tools.capture.tables.kernels import KernelColumns, kernel_columns
 from neuron_tools.capture.template import Template, make_template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
@@ -188,25 +188,30 @@ class ExecutionTables:
         dma_bytes = {"hbm_read_bytes": moved.hbm_read_bytes, "hbm_write_bytes": moved.hbm_write_bytes}
         work = hierarchy.work_by_hlo(template, counts, dma_bytes)
         origins = origin.origins(program.framework, self.stacks)
+        kernel = kernel_columns(executable, self.stacks)
         tables = {
             "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
             "FrameworkInstruction": hierarchy.framework_table(
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),
             "FrameworkShare": shares.share_table(template, layout),
-            "CcOp": collectives.collective_table(template, self.core, origins, pools["CcOp"]),
+            "CcOp": collectives.collective_table(template, self.core, origins, pools["CcOp"], kernel),
         }
         if self.with_instructions:
-            tables.update(self._instruction_tables(template, layout, counts, origins))
+            tables.update(self._instruction_tables(template, layout, counts, origins, kernel))
         return ExecutableRows(executable, tables, layout.count)
 
     def _instruction_tables(
-        self, template: Template, layout: IdLayout, counts: Mapping[str, Ints], origins: origin.Origins
+        self,
+        template: Template,
+        layout: IdLayout,
+        counts: Mapping[str, Ints],
+        origins: origin.Origins,
+        kernel: KernelColumns | None,
     ) -> dict[str, TableTemplate]:
         """Those with a row for each instruction, transfer or sample."""
         executable, pools = template.executable, self._pools
         estimates = is_estimate(executable.program.instructions, self.core)
-        kernel = kernel_columns(executable, self.stacks)
         return {
             "Instruction": instructions.instruction_table(
                 template,

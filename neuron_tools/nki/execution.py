@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from neuron_tools.nki.returned import UnwrittenWarning
 from neuron_tools.nki.run import Run
@@ -31,15 +31,29 @@ Listener = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
 """`listener(kernel, arguments, keywords)`: what the call returns, or NotImplemented."""
 _LISTENERS: list[Listener] = []
 """Asked in turn to execute a call; the first that does not return NotImplemented decides."""
+RankListener = Callable[[Any, Callable[[Recording], list[Run]]], list[Run]]
+"""`listener(kernel, run)`: executes a call of several ranks, and returns what `run(recording)` computes."""
+_RANK_LISTENERS: list[RankListener] = []
+"""The first executes calls of several ranks."""
+_Listener = TypeVar("_Listener")
 
 
 def listen(listener: Listener) -> Callable[[], None]:
     """Let `listener(kernel, arguments, keywords)` execute calls; returns a function that ends that."""
-    _LISTENERS.insert(0, listener)
+    return _listed(_LISTENERS, listener)
+
+
+def listen_to_ranks(listener: RankListener) -> Callable[[], None]:
+    """Let `listener(kernel, run)` execute calls of several ranks; returns a function that ends that."""
+    return _listed(_RANK_LISTENERS, listener)
+
+
+def _listed(listeners: list[_Listener], listener: _Listener) -> Callable[[], None]:
+    listeners.insert(0, listener)
 
     def stop() -> None:
-        if listener in _LISTENERS:
-            _LISTENERS.remove(listener)
+        if listener in listeners:
+            listeners.remove(listener)
 
     return stop
 
@@ -56,6 +70,20 @@ def execute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str,
         if result is not NotImplemented:
             return result
     return compute(kernel, arguments, keywords).outputs
+
+
+def execute_ranks(kernel: Runnable, run: Callable[[Recording], list[Run]], recording: Recording) -> list[Run]:
+    """Execute a call of several ranks: by who listens, or by computing its values.
+
+    Args:
+        kernel: What the ranks run.
+        run: Computes the call on all ranks, and keeps what it is asked to.
+        recording: What of the runs to keep.
+    """
+    _start_runtimes()
+    for listener in _RANK_LISTENERS:
+        return listener(kernel, run)
+    return run(recording)
 
 
 def _frameworks() -> Iterator[Listener]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from neuron_tools.arrays import Array
 from neuron_tools.frozen import frozen
-from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki import execution, tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.kernel_ranges import traced_ranges
@@ -61,11 +61,13 @@ def run_ranks(
 ) -> list[Run]:
     """Run a kernel on several ranks in one process, so that its collectives have their partners.
 
+    In a capture each rank is an execution on NeuronCores of its own, side by side with the others.
+
     Args:
         kernel: The kernel.
         arguments: Each rank's arguments.
-        values: Whether to compute values.
-        recording: What of the runs to keep.
+        values: Whether to compute values; without, nothing is executed.
+        recording: What of the runs to keep; a capture keeps all.
 
     Returns:
         Each rank's run: its outputs, and the trace that `lowering.lower` makes a Program of where all is
@@ -74,7 +76,11 @@ def run_ranks(
     Raises:
         NkiError: The kernel breaks a rule on a rank, or a rank waits for one that has ended.
     """
-    return _RanksInTurn(kernel, arguments, {"values": values, "recording": recording}).run()
+
+    def runs(kept: Recording) -> list[Run]:
+        return _RanksInTurn(kernel, arguments, {"values": values, "recording": kept}).run()
+
+    return execution.execute_ranks(kernel, runs, recording) if values else runs(recording)
 
 
 @frozen

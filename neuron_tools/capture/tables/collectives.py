@@ -8,6 +8,7 @@ from neuron_tools import hardware
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import at
+from neuron_tools.capture.tables.kernels import KernelColumns, with_kernel_lines
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template
 from neuron_tools.hardware import NeuronCore
@@ -27,9 +28,13 @@ _OPERATIONS = {
 
 
 def collective_table(
-    template: Template, core: NeuronCore, origins: Origins, pools: TextPools
+    template: Template,
+    core: NeuronCore,
+    origins: Origins,
+    pools: TextPools,
+    kernel: KernelColumns | None = None,
 ) -> TableTemplate:
-    """Relative CcOp rows of one executable."""
+    """Relative CcOp rows of one executable; a kernel's have the lines that trigger them."""
     program = template.program
     rows = np.flatnonzero(program.dmas["collective"] >= 0)
     owner = at(template.hlo_framework, program.dmas["hlo"][rows])
@@ -42,7 +47,7 @@ def collective_table(
     bandwidth = np.array([part.byte_count for part in parts], np.float64) / seconds
     triggers = template.dma_instruction[rows]
     start_of = np.concatenate([template.instructions.start_ns, [0]])
-    return TableTemplate(
+    table = TableTemplate(
         rows=len(rows),
         numbers={
             "num_elements": np.array([_elements(part) for part in parts], np.int64),
@@ -77,6 +82,7 @@ def collective_table(
         },
         **origins.from_execution(template.executable.kind, TEXT_COLUMNS, owner),
     )
+    return with_kernel_lines(table, kernel, triggers, pools)
 
 
 def _elements(part: Collective) -> int:

@@ -93,18 +93,40 @@ class PythonRecorder:
             stack: Number of the stack that launched it; None: the calling thread's.
         """
         with self.clock.paused() as host_start_ns:
-            host_end_ns = self.clock.dispatch()
-            start_ns, end_ns = self._timeline.place(cores, host_end_ns, duration_ns)
+            host_ns = host_start_ns, self.clock.dispatch()
+            device_ns = self._timeline.place(cores, host_ns[1], duration_ns)
             if stack is None:
                 stack = self._stacks.current()
             for core in cores:
-                record = self._record(RecordKind.GRAPH, host_start_ns, host_end_ns, stack, name)
-                record.device, record.executable = core, executable
-                record.device_start_ns, record.device_end_ns = start_ns, end_ns
-                self._log.append(record)
-                if self.on_execute is not None:
-                    self.on_execute(core, executable, end_ns - host_start_ns, end_ns - start_ns)
-        return end_ns
+                self._record_execution(core, executable, host_ns, device_ns, stack, name)
+        return device_ns[1]
+
+    def execute_side_by_side(self, executions: Sequence[tuple[int, int]], name: str) -> int:
+        """Place executions on cores 0, 1, 2, ... by one dispatch; returns when the last ends.
+
+        Args:
+            executions: (executable, device time in ns) of each core.
+            name: What to call them.
+        """
+        finish_ns = 0
+        with self.clock.paused() as host_start_ns:
+            host_ns, stack = (host_start_ns, self.clock.dispatch()), self._stacks.current()
+            for core, (executable, duration_ns) in enumerate(executions):
+                device_ns = self._timeline.place((core,), host_ns[1], duration_ns)
+                self._record_execution(core, executable, host_ns, device_ns, stack, name)
+                finish_ns = max(finish_ns, device_ns[1])
+        return finish_ns
+
+    def _record_execution(
+        self, core: int, executable: int, host_ns: tuple[int, int], device_ns: tuple[int, int], stack: int,
+        name: str,
+    ) -> None:  # fmt: skip
+        record = self._record(RecordKind.GRAPH, *host_ns, stack, name)
+        record.device, record.executable = core, executable
+        record.device_start_ns, record.device_end_ns = device_ns
+        self._log.append(record)
+        if self.on_execute is not None:
+            self.on_execute(core, executable, device_ns[1] - host_ns[0], device_ns[1] - device_ns[0])
 
     def wait(self, until_ns: int, cores: Sequence[int] = (0,)) -> None:
         """The host waits for the device: its clock moves to `until_ns`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from neuron_tools.frontends.executables import ExecutableProvider
+from neuron_tools.frontends.nki.ready import program_key
 from neuron_tools.frontends.nki.signature import signature
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
@@ -45,6 +46,17 @@ class KernelPrograms:
             self._functions.append(kernel.func)
             self._known[key] = executables
         return done.outputs, executables
+
+    def of_ranks(self, kernel: Kernel, runs: Sequence[Run]) -> list[tuple[int, int]]:
+        """(Executable number, duration in ns) for each logical core of one rank after another.
+
+        Args:
+            kernel: What the ranks ran.
+            runs: Of each rank, with all that was recorded.
+        """
+        made = [programs_of(kernel, run) for run in runs]
+        return [core for programs in made
+                for core in self._provider.executables_of(programs, program_key(programs))]  # fmt: skip
 
 
 def programs_of(kernel: Kernel, done: Run) -> list[KernelProgram]:

@@ -44,6 +44,17 @@ def test_executions_waits_and_ranges_stand_in_the_log_in_order(recorder, tmp_pat
     assert recorder.record_count == 4
 
 
+def test_executions_side_by_side_begin_together_and_end_each_on_its_own(recorder, tmp_path):
+    assert recorder.execute_side_by_side([(7, 100), (8, 300), (7, 200)], "ranks") == 310
+    recorder.close()
+    log = records(tmp_path)
+    assert log["device"].tolist() == [0, 1, 2]
+    assert log["executable"].tolist() == [7, 8, 7]
+    assert log["device_start_ns"].tolist() == [10, 10, 10]
+    assert log["device_end_ns"].tolist() == [110, 310, 210]
+    assert log["host_end_ns"].tolist() == [10, 10, 10]
+
+
 def test_names_and_stacks_are_told_once(recorder, told, tmp_path):
     for _ in range(3):
         recorder.execute(1, 5, "step")
