@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from neuron_tools.frozen import frozen
@@ -14,42 +14,41 @@ from neuron_tools.profile.reader import Profile
 HELD_BEFORE = "(held before)"
 """Operation of what was taken before the first event of a window of a capture, or a range of a profile."""
 
-# The first event after which a core holds most; what was taken until then and not given back holds it. Few
-# addresses have many events: each keeps the last of them, and only those that hold are read whole.
-_HELD = """
-WITH events AS (
-    SELECT *, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core FROM MemoryEvent
-), peaks AS (
-    SELECT process, core, max(held_bytes) AS peak_bytes,
-        arg_max(event_idx, (held_bytes, -event_idx)) AS last,
-        arg_max(timestamp, (held_bytes, -event_idx)) AS time_ns
-    FROM events GROUP BY process, core
-), taken AS (
-    SELECT process, core, peak_bytes, time_ns,
-        max(event_idx) FILTER (kind = 'allocate') AS event_idx, max(event_idx) FILTER (kind = 'free') AS given
-    FROM events JOIN peaks USING (process, core) WHERE event_idx <= last
-    GROUP BY process, core, peak_bytes, time_ns, address
-), held AS (
-    SELECT events.* FROM events JOIN taken USING (process, core, event_idx)
-    WHERE given IS NULL OR given < event_idx
+EVENTS_AT_ONCE = 1 << 18
+"""Events that are looked at together: memory does not grow with a capture's length."""
+_EVENTS = "SELECT *, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core FROM MemoryEvent"
+# The first event after which a core holds most; what was taken until then and not given back holds it.
+_PEAKS = f"""
+SELECT process, core, max(held_bytes) AS peak_bytes, count(*) AS n, min(event_idx) AS first,
+    arg_max(event_idx, (held_bytes, -event_idx)) AS last
+FROM ({_EVENTS}) GROUP BY process, core HAVING max(held_bytes) > 0 ORDER BY process, core
+"""
+# Of events in a row: memory that is held after them and was not before, or that was and may not be after.
+_CHANGES = f"""
+SELECT core, address, max(event_idx) FILTER (kind = 'allocate') AS taken,
+    max(event_idx) FILTER (kind = 'free') AS given
+FROM ({_EVENTS}) JOIN (SELECT unnest($cores) AS core, unnest($lasts) AS last) USING (core)
+WHERE process = $process AND event_idx >= $begin AND event_idx < $end AND event_idx <= last
+GROUP BY core, address
+HAVING arg_min(kind, event_idx) != 'allocate' OR arg_max(kind, event_idx) != 'free'
+ORDER BY core, address
+"""
+_HELD = f"""
+WITH held AS (
+    SELECT * FROM ({_EVENTS})
+    JOIN (SELECT unnest($cores) AS core, unnest($taken) AS event_idx) USING (core, event_idx)
+    WHERE process = $process AND event_idx BETWEEN $least AND $greatest
 ), names AS (
     SELECT coalesce(process_idx, 0) AS process, address, any_value(name) AS name,
         any_value(category) AS category
     FROM TensorName GROUP BY ALL
-), named AS (
-    SELECT process, core, coalesce(names.name, '') AS tensor,
-        coalesce(names.category, held.category, 'other') AS category, coalesce(layer, '') AS layer,
-        coalesce(framework_name, '') AS operation, coalesce(source_file, '') AS file,
-        coalesce(source_line, 0) AS line, size
-    FROM held LEFT JOIN names USING (process, address)
 )
-SELECT process, core, peak_bytes, time_ns, coalesce(tensor, '') AS tensor, coalesce(category, '') AS category,
-    coalesce(layer, '') AS layer, coalesce(operation, '') AS operation, coalesce(file, '') AS file,
-    coalesce(line, 0) AS line, count(size) AS tensors, CAST(coalesce(sum(size), 0) AS BIGINT) AS byte_count
-FROM peaks LEFT JOIN named USING (process, core)
-WHERE peak_bytes > 0
-GROUP BY ALL
-ORDER BY process, core, byte_count DESC, tensor, category, layer, operation, file, line
+SELECT core, coalesce(names.name, '') AS tensor,
+    coalesce(names.category, held.category, 'other') AS category, coalesce(layer, '') AS layer,
+    coalesce(framework_name, '') AS operation, coalesce(source_file, '') AS file,
+    coalesce(source_line, 0) AS line, count(*) AS tensors, CAST(sum(size) AS BIGINT) AS byte_count
+FROM held LEFT JOIN names USING (process, address)
+GROUP BY ALL ORDER BY core, byte_count DESC, tensor, category, layer, operation, file, line
 """
 
 
@@ -93,23 +92,57 @@ class CategoryBytes:
 
 def find_memory_holders(profile: Profile) -> tuple[MemoryHolder, ...]:
     """Who holds each core's memory at its peak, the largest first; their bytes add up to the peak."""
-    rows = profile.query(_HELD).to_pylist() if "MemoryEvent" in profile.tables() else []
-    of_cores = groupby(rows, key=lambda row: (row["process"], row["core"]))
-    return tuple(holder for _, of_core in of_cores for holder in _holders(list(of_core)))
+    peaks = profile.query(_PEAKS).to_pylist() if "MemoryEvent" in profile.tables() else []
+    found: list[MemoryHolder] = []
+    for process, of_process in groupby(peaks, key=itemgetter("process")):
+        cores = list(of_process)
+        rows = _held_rows(profile, process, cores)
+        for peak in cores:
+            found += _holders(peak, [row for row in rows if row["core"] == peak["core"]])
+    return tuple(found)
 
 
-def _holders(rows: list[Mapping[str, Any]]) -> Iterator[MemoryHolder]:
-    first = rows[0]
+def _held_rows(profile: Profile, process: int, peaks: Sequence[Mapping[str, int]]) -> list[dict[str, Any]]:
+    """What each core of a process holds at its peak, in groups."""
+    held = _held_events(profile, process, peaks)
+    if not held:
+        return []
+    cores, taken = [core for core, _ in held], list(held.values())
+    where = {"cores": cores, "taken": taken, "process": process, "least": min(taken), "greatest": max(taken)}
+    return profile.query(_HELD, where).to_pylist()
+
+
+def _held_events(
+    profile: Profile, process: int, peaks: Sequence[Mapping[str, int]]
+) -> dict[tuple[int, int], int]:
+    """The event that took each (core, address) which is held at the core's peak.
+
+    Events are followed in turn, so that only what is held at a time is kept, however many addresses come.
+    """
+    first, last = min(peak["first"] for peak in peaks), max(peak["last"] for peak in peaks)
+    step = EVENTS_AT_ONCE * max(1, (last - first) // sum(peak["n"] for peak in peaks))
+    told = {"process": process, **{f"{name}s": [peak[name] for peak in peaks] for name in ("core", "last")}}
+    held: dict[tuple[int, int], int] = {}
+    for begin in range(first, last + 1, step):
+        changes = profile.query(_CHANGES, {**told, "begin": begin, "end": begin + step})
+        for core, address, taken, given in zip(*(column.to_pylist() for column in changes.columns)):
+            held.pop((core, address), None)
+            if taken is not None and (given is None or given < taken):
+                held[core, address] = taken
+    return held
+
+
+def _holders(peak: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> Iterator[MemoryHolder]:
+    place = peak["process"], peak["core"]
     for row in rows:
-        if row["tensors"]:
-            layer = _module_of(row["tensor"]) if row["tensor"] else row["layer"]
-            yield MemoryHolder(
-                row["process"], row["core"], row["category"], row["tensor"], layer, row["operation"],
-                row["file"], row["line"], row["tensors"], row["byte_count"],
-            )  # fmt: skip
-    unknown = first["peak_bytes"] - sum(row["byte_count"] for row in rows)
+        layer = _module_of(row["tensor"]) if row["tensor"] else row["layer"]
+        yield MemoryHolder(
+            *place, row["category"], row["tensor"], layer, row["operation"], row["file"], row["line"],
+            row["tensors"], row["byte_count"],
+        )  # fmt: skip
+    unknown = peak["peak_bytes"] - sum(row["byte_count"] for row in rows)
     if unknown > 0:
-        yield MemoryHolder(first["process"], first["core"], "other", "", "", HELD_BEFORE, "", 0, 0, unknown)
+        yield MemoryHolder(*place, "other", "", "", HELD_BEFORE, "", 0, 0, unknown)
 
 
 def _module_of(tensor: str) -> str:

@@ -96,7 +96,9 @@ class Opcodes:
     @classmethod
     def named_by(cls, profile: Profile, column: str, hlo: Ints) -> Opcodes:
         """Number the values of a column of some HLO operations."""
-        groups = _chosen(profile, _OPCODES_OF.format(column=column, chosen="{chosen}"), "raw_hlo_id", hlo)
+        groups = _chosen(
+            profile, "HloInstruction", _OPCODES_OF.format(column=column, chosen="{chosen}"), "raw_hlo_id", hlo
+        )
         return cls(column, groups["opcode"].to_pylist(), *_flattened(groups))
 
     def of_hlo(self, hlo: Ints) -> Ints:
@@ -133,8 +135,9 @@ class Origins:
     @classmethod
     def of(cls, profile: Profile, owners: Ints, hlo: Ints) -> Origins:
         """Number the origins of some framework operations, and of what some HLO operations are made of."""
-        shares = _chosen(profile, _SHARES, "raw_hlo_id", hlo)
-        groups = _chosen(profile, _ORIGINS_OF, "id", np.concatenate([owners, integers(shares, "owner")]))
+        shares = _chosen(profile, "FrameworkShare", _SHARES, "raw_hlo_id", hlo)
+        every = np.concatenate([owners, integers(shares, "owner")])
+        groups = _chosen(profile, "FrameworkInstruction", _ORIGINS_OF, "id", every)
         rows = [Origin(**row) for row in groups.drop_columns(["ids"]).to_pylist()]
         return cls(rows, *_flattened(groups), _NONE, _NONE, []).mixed(shares)
 
@@ -261,17 +264,17 @@ class Numbering:
         return cls(Origins.of(profile, owners, hlo), Opcodes.named_by(profile, column, hlo))
 
 
-def _chosen(profile: Profile, query: str, column: str, wanted: Ints) -> pa.Table:
-    """The rows of a query whose ids are among those wanted, and perhaps of others between them."""
-    known = wanted[wanted != NO_OPERATION]
-    if not len(known):
+def _chosen(profile: Profile, table: str, query: str, column: str, wanted: Ints) -> pa.Table:
+    """The rows of a query over a table that have the ids wanted, and perhaps of others between them."""
+    known = np.unique(wanted[wanted != NO_OPERATION])
+    if not len(known) or table not in profile.tables():
         return profile.query(query.format(chosen="false"))
-    low, high = int(known.min()), int(known.max())
-    condition = _BETWEEN.format(id=column)
-    if high - low < MOST_BETWEEN:
-        return profile.query(query.format(chosen=condition), [low, high])
+    bounds, condition = [int(known[0]), int(known[-1])], _BETWEEN.format(id=column)
+    between = profile.query(f"SELECT count(*) AS n FROM {table} WHERE {condition}", bounds)["n"][0].as_py()
+    if between <= len(known) + MOST_BETWEEN:  # cheaper than to tell the database which ones
+        return profile.query(query.format(chosen=condition), bounds)
     condition += _LISTED.format(id=column)
-    return profile.query(query.format(chosen=condition), [low, high, np.unique(known).tolist()])
+    return profile.query(query.format(chosen=condition), [*bounds, known.tolist()])
 
 
 def _flattened(groups: pa.Table) -> tuple[Ints, Ints]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import neuron_tools
+from neuron_profile.analysis import memory_holders
 from neuron_profile.analysis.memory_holders import (
     HELD_BEFORE,
     CategoryBytes,
@@ -67,6 +70,37 @@ def test_categories_add_up_to_the_peak(make_profile):
         CategoryBytes(0, 0, "gradient", 2, 100, 100 / 650),
         CategoryBytes(0, 1, "other", 1, 800, 1.0),
     )
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5])
+def test_events_in_any_cut_tell_the_same_of_few_that_are_held(make_profile, monkeypatch, at_once):
+    """A loop takes memory at new addresses all the time; what is held on the way stays few."""
+    loop = [
+        row
+        for turn in range(20)
+        for row in (
+            (100 + turn, 10, 660, "activation", "aten::mul", "/Net", 8, 0),
+            (100 + turn, -10, 650, None, None, None, 0, 0),
+        )
+    ]
+    late = (50, 300, 950, "activation", "aten::mm", "/Net/fc", 7, 0)
+    tables = {"MemoryEvent": events([*EVENTS, *loop, late]), "TensorName": WEIGHT}
+    with neuron_tools.open_profile(make_profile(tables=tables)) as profile:
+        expected = find_memory_holders(profile)
+        monkeypatch.setattr(memory_holders, "EVENTS_AT_ONCE", at_once)
+        queries = []
+        query = type(profile).query
+
+        def counting(self, text, *told):
+            found = query(self, text, *told)
+            queries.append(found.num_rows)
+            return found
+
+        monkeypatch.setattr(type(profile), "query", counting)
+        assert find_memory_holders(profile) == expected
+    assert [each.byte_count for each in expected][:2] == [400, 400]
+    assert len(queries) > 10
+    assert max(queries) <= 8
 
 
 def test_an_address_may_be_used_again(make_profile):
