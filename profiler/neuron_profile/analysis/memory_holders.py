@@ -109,7 +109,8 @@ def _held_rows(profile: Profile, process: int, peaks: Sequence[Mapping[str, int]
         return []
     cores, taken = [core for core, _ in held], list(held.values())
     where = {"cores": cores, "taken": taken, "process": process, "least": min(taken), "greatest": max(taken)}
-    return profile.query(_HELD, where).to_pylist()
+    rows: list[dict[str, Any]] = profile.query(_HELD, where).to_pylist()
+    return rows
 
 
 def _held_events(
