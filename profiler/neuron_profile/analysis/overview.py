@@ -15,7 +15,7 @@ from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, f
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.serving import Serving, measure_serving
 from neuron_profile.analysis.source_frames import SourceTexts
-from neuron_profile.analysis.time.logical_cores import physical_cores
+from neuron_profile.analysis.time.active import engine_active_ns
 from neuron_profile.analysis.traces.overview import TraceOverview, look_at_trace
 from neuron_profile.analysis.transfers import (
     HostTransfers,
@@ -37,17 +37,13 @@ ENGINES = (
     ("dma", "dma", "DMA"),
     ("cc", "cc_op", "Collectives"),
 )
-_ACTIVE_TIME = """
-SELECT engine, sum(greatest(least(end_ts, {high}) - greatest(start_ts, {low}), 0)) AS active_ns
-FROM ActiveTime GROUP BY engine
-"""
 
 
 @frozen
 class EngineUse:
     """An engine's active time over all NeuronCores, and what it is a part of (0-1).
 
-    Of the physical cores of a logical one it is the mean.
+    Of the physical cores of a logical one that did anything it is the mean.
 
     Attributes:
         of_total: Part of the total time, which has the idle gaps between executions in it.
@@ -149,11 +145,7 @@ def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupanc
     Of a whole profile without executions the active time is that of its Summary: an imported one's own tool
     measured it; all of its time is the device's.
     """
-    physical = physical_cores(profile)
-    active = {
-        row["engine"]: int(row["active_ns"]) // physical
-        for row in profile.query(_active_time(profile)).to_pylist()
-    }
+    active = engine_active_ns(profile)
     total_ns = _window_ns(profile, metrics) * max(occupancy.cores, 1)
     if not occupancy.executions and profile.range_ns is None:
         active |= {
@@ -170,12 +162,6 @@ def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupanc
         for engine, _, title in ENGINES
         if active.get(engine)
     )  # fmt: skip
-
-
-def _active_time(profile: Profile) -> str:
-    """The query of each engine's active time, cut to the range of a slice."""
-    low, high = profile.range_ns or (-(1 << 62), 1 << 62)
-    return _ACTIVE_TIME.format(low=low, high=high)
 
 
 def _window_ns(profile: Profile, metrics: Mapping[str, Any]) -> float:

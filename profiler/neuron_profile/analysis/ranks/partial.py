@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuron_profile.analysis.time.active import engine_active_ns
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
-from neuron_profile.analysis.time.logical_cores import of_first_cores, physical_cores
+from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.arrays import Ints
@@ -28,10 +29,6 @@ _EXECUTIONS = f"""
 SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
     coalesce(min(start_ts), 0) AS begin_ns, coalesce(max(end_ts) - min(start_ts), 0) AS window_ns
 FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? AND {{chosen}}
-"""
-_ENGINES = """
-SELECT engine, CAST(sum(duration_ns) AS BIGINT) AS busy_ns FROM ActiveTime
-WHERE coalesce(process_idx, 0) = ? GROUP BY engine ORDER BY engine
 """
 _PEAK = """
 SELECT coalesce(max(total_bytes), 0) AS peak FROM SystemProfileHbmUsage WHERE coalesce(process_idx, 0) = ?
@@ -137,10 +134,7 @@ def _of_capture(profile: Profile, key: RankKey) -> RankPartial | None:
     if not row["executions"]:
         return None
     (peak,) = profile.query(_PEAK, [key.process]).to_pylist()
-    engines = {
-        each["engine"]: int(each["busy_ns"]) // physical_cores(profile)
-        for each in profile.query(_ENGINES, [key.process]).to_pylist()
-    }
+    engines = engine_active_ns(profile, key.process)
     times: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0])
     for charge in charge_device_time(profile, key.process).charges:
         entry = times[charge.origin.operation]

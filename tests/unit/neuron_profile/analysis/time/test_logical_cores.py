@@ -5,6 +5,7 @@ import pytest
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
+from neuron_profile.analysis.time.active import engine_active_ns
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
 
@@ -32,6 +33,17 @@ def _doubled(columns):
         if name in other:
             other[name] = [value + 100 for value in other[name]]
     return {name: [*values, *other[name]] for name, values in columns.items()}
+
+
+def test_a_kernel_on_one_physical_core_keeps_its_active_time(make_profile) -> None:
+    with open_profile(make_profile(lnc=2)) as profile:
+        assert engine_active_ns(profile) == {"tensor": 80, "dma": 20}
+
+
+def test_active_time_is_the_mean_of_the_physical_cores_that_did_something(pair) -> None:
+    with open_profile(pair) as profile:
+        assert engine_active_ns(profile) == {"tensor": 80, "dma": 20}
+        assert engine_active_ns(profile, process=7) == {}
 
 
 def test_device_time_and_counts_are_those_of_one_core(pair, make_profile) -> None:
