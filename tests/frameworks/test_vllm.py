@@ -314,3 +314,20 @@ def test_a_captured_server_answers_by_http_and_tells_its_requests(
     assert serving is not None
     assert [request.tokens for request in serving.requests] == [TOKENS, TOKENS]
     assert share_at(tmp_path / "run.nprof", PACKAGES.split(os.pathsep)[0]) > 0.95
+
+
+@pytest.mark.parametrize("cores", ["1", "2"])
+def test_requests_whose_clients_hang_up_are_told_as_aborted(
+    cores: str, model: str, expected: list[list[int]], command_version: str, tmp_path: Path
+) -> None:
+    script = (str(FOLDER / "serve_cancelled.py"), model, "--tensor-parallel-size", cores)
+    output = run(tmp_path, *CAPTURE, sys.executable, *script, PYTHONPATH=command_version)
+    assert said(output, "tokens") == expected[0][:TOKENS]
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        serving = measure_serving(profile)
+    assert serving is not None
+    *streamed, waited, last = serving.requests
+    assert [request.is_aborted for request in serving.requests] == [False, True, True, True, True, False]
+    assert [request.tokens for request in (streamed[0], waited, last)] == [100, 0, TOKENS]
+    assert all(2 <= request.tokens < 100 for request in streamed[1:])
+    assert (waited.queue_ns, waited.first_token_ns) == (None, None)

@@ -79,7 +79,7 @@ def _parts(loop: ServingLoop, chosen: Sequence[int]) -> list[Part]:
         note = f"{name}, {made}, {duration(iteration.end_ns - iteration.start_ns)}"
         parts += [Part(0, ITERATIONS, iteration.start_ns, iteration.end_ns, note)] if own else []
         for place in own:
-            start = max(iteration.start_ns, loop.requests[place].token_ns[0])
+            start = max(iteration.start_ns, loop.requests[place].prefill_end_ns)
             note = f"{name}, {duration(iteration.end_ns - start)}"
             parts += (
                 [Part(lanes[place], DECODE, start, iteration.end_ns, note)]
@@ -90,13 +90,14 @@ def _parts(loop: ServingLoop, chosen: Sequence[int]) -> list[Part]:
 
 
 def _before_decode(request: RequestTimes, lane: int) -> Iterator[Part]:
-    begun, first = request.begun_ns, request.token_ns[0]
+    begun, first = request.begun_ns, request.prefill_end_ns
     name = f"{ISOLATED}{without_middle(request.request, NAME_WIDTH)}{ISOLATED_END}"
     if begun > request.arrived_ns:
         waited = duration(begun - request.arrived_ns)
         yield Part(lane, QUEUED, request.arrived_ns, begun, f"{name} queued {waited}")
-    note = f"{name} to the first token {duration(first - begun)}"
-    yield Part(lane, PREFILL, begun, first, note)
+    if first > begun or request.token_ns:
+        until = "to the first token" if request.token_ns else "until it was aborted"
+        yield Part(lane, PREFILL, begun, first, f"{name} {until} {duration(first - begun)}")
 
 
 def _bars(parts: Sequence[Part], kind: str, factor: float, theme: Theme) -> Any:

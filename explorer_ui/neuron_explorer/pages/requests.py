@@ -41,7 +41,7 @@ SERVING_LOOP, HAS_REQUESTS = "serving-loop", "has-requests"
 LANES, ROWS, LINE_WIDTH, NAME_WIDTH = "requests-lanes", 60, 32, 40
 ORDERS: dict[str, tuple[str, Callable[[Request], float]]] = {
     "arrival": ("By arrival", lambda request: request.arrived_ns),
-    "first": ("Slowest first token", lambda request: -request.first_token_ns),
+    "first": ("Slowest first token", lambda request: -(request.first_token_ns or 0)),
     "token": ("Slowest per token", lambda request: -(request.per_token_ns or 0)),
 }
 HEADINGS = (
@@ -137,8 +137,9 @@ def _cache(view: View, loop: ServingLoop) -> list[Any]:
 
 def _tokens(serving: Serving, loop: ServingLoop) -> str:
     unfinished = sum(not request.is_finished for request in loop.requests)
-    left = f", {unfinished:,} unfinished" if unfinished else ""
-    return f"{count(serving.tokens, 'token')}{left}"
+    kinds = {"unfinished": unfinished, "aborted": serving.aborted}
+    others = "".join(f", {number:,} {kind}" for kind, number in kinds.items() if number)
+    return f"{count(serving.tokens, 'token')}{others}"
 
 
 def _order(view: View) -> str:
@@ -188,7 +189,9 @@ def _workspace(view: View, start_ns: int | None = None, end_ns: int | None = Non
 
 def _latencies(view: View, serving: Serving) -> list[Any]:
     each = [request.per_token_ns for request in serving.requests if request.per_token_ns is not None]
-    first = [float(request.first_token_ns) for request in serving.requests]
+    first = [
+        float(request.first_token_ns) for request in serving.requests if request.first_token_ns is not None
+    ]
     series = [("Time to the first token (TTFT)", first), ("Time per further token (TPOT)", each)]
     return [chart_card(title, latency_figure(times, view.theme)) for title, times in series if times]
 
@@ -231,7 +234,8 @@ def _row(view: View, times: RequestTimes, request: Request) -> list[Any]:
 
 def _name(view: View, times: RequestTimes) -> Cell:
     request = times.request
-    shown = without_middle(request, NAME_WIDTH) + ("" if times.is_finished else " (unfinished)")
+    end = " (aborted)" if times.is_aborted else "" if times.is_finished else " (unfinished)"
+    shown = without_middle(request, NAME_WIDTH) + end
     whole = None if shown == request else request
     href = _workspace(view, times.arrived_ns, times.ended_ns)
     return Cell(shown, whole, href=href, title=whole or "")

@@ -1,4 +1,7 @@
-"""Ranges of requests in the profile: `request ID`, `queue ID` until a step takes it, `token ID`."""
+"""Ranges of requests in the profile: `request ID`, `queue ID` until a step takes it, `token ID`.
+
+A range `abort ID` stands at the end of one that ends before its time.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,12 @@ class RequestRanges:
         for _ in range(tokens):
             self._begin("token", request_id)
             self._end("token", request_id)
+
+    def abort(self, request_id: str) -> None:
+        """A request ends before its time: its client has gone, say."""
+        self._begin("abort", request_id)
+        self._end("abort", request_id)
+        self.finish(request_id)
 
     def finish(self, request_id: str) -> None:
         """A request has ended; a token that it was stopped at is none."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.request import RequestStatus
 
 from neuron_tools.frontends.serving.cache_use import Blocks, CacheUseRange
 from neuron_tools.frontends.serving.requests import RequestRanges
 from neuron_tools.frontends.vllm_platform.handover import CONSUMER, PRODUCER, client_id
+
+_BEFORE_THEIR_TIME = (RequestStatus.FINISHED_ABORTED, RequestStatus.FINISHED_ERROR)
 
 
 class RecordingScheduler(Scheduler):
@@ -41,7 +44,8 @@ class RecordingScheduler(Scheduler):
 
     def _free_request(self, request: Any, *arguments: Any, **options: Any) -> Any:
         answer = super()._free_request(request, *arguments, **options)
-        self._ranges.finish(request.request_id)
+        end = self._ranges.abort if is_aborted(request) else self._ranges.finish
+        end(request.request_id)
         self._cache_use.hold(blocks_of(self))
         return answer
 
@@ -52,6 +56,7 @@ class TellingScheduler(Scheduler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._arrived: list[str] = []
+        self._aborted: set[str] = set()
 
     def add_request(self, request: Any) -> None:
         """A request has arrived."""
@@ -62,8 +67,25 @@ class TellingScheduler(Scheduler):
         """Plan a step."""
         planned = super().schedule(*arguments, **options)
         planned.neuron_arrived, self._arrived = self._arrived, []
+        planned.neuron_aborted, self._aborted = self._aborted, set()
         planned.neuron_blocks = blocks_of(self)
         return planned
+
+    def _free_request(self, request: Any, *arguments: Any, **options: Any) -> Any:
+        if is_aborted(request):
+            self._aborted.add(request.request_id)
+        return super()._free_request(request, *arguments, **options)
+
+
+def is_aborted(request: Any) -> bool:
+    """Whether a request has ended before its time.
+
+    Where a stop string has come, vLLM aborts its request as if the client had gone: a request that has such
+    strings, and a token, counts as stopped.
+    """
+    parameters = request.sampling_params
+    may_be_stopped = parameters is not None and parameters.stop and request.num_output_tokens
+    return request.status in _BEFORE_THEIR_TIME and not may_be_stopped
 
 
 def ranges_for(vllm_config: Any) -> RequestRanges:

@@ -97,7 +97,8 @@ class NeuronWorker(Worker):
             for request_id in arrived:
                 self._ranges.arrive(request_id)
             for request_id in scheduler_output.finished_req_ids:  # some before they were worked on
-                self._ranges.finish(request_id)
+                is_aborted = request_id in scheduler_output.neuron_aborted
+                (self._ranges.abort if is_aborted else self._ranges.finish)(request_id)
             self._ranges.take(scheduler_output.num_scheduled_tokens)
             self._cache_use.hold(scheduler_output.neuron_blocks)
         return super().execute_model(scheduler_output)

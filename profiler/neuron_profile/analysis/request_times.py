@@ -2,8 +2,9 @@
 
 A request is a range `request ID` (`torch.profiler.record_function`), open from its arrival to its end. Its
 tokens are the ends of the ranges `token ID`; where there are none, of the outermost module calls inside it.
-A range `queue ID` ends when it is first worked on. A range is written when it ends: a request that was still
-running when the capture ended is told of by its `queue ID` and `token ID` alone.
+A range `queue ID` ends when it is first worked on; a range `abort ID` stands at the end of a request that
+ends before its time. A range is written when it ends: a request that was still running when the capture
+ended is told of by its `queue ID` and `token ID` alone.
 
 Where one process prefills requests and another decodes them, each has ranges of them, and the second a range
 `handover ID` until it has the first one's keys and values: that is one request.
@@ -54,7 +55,7 @@ SELECT end_ts AS end_ns FROM calls WHERE reached IS NULL OR reached <= start_ts 
 
 @frozen
 class RequestTimes:
-    """A request with at least one token. All times are in ns from the profile's start.
+    """A request, with a token unless it was aborted. All times are in ns from the profile's start.
 
     Attributes:
         process: Of the capture: ProcessInfo.process_idx.
@@ -64,6 +65,7 @@ class RequestTimes:
         token_ns: The ends of its tokens, ascending.
         file, line: Where its range was opened; "" and 0 where that is not known.
         is_finished: Whether it ended before the capture did.
+        is_aborted: Whether it ended before its time, as its client had gone, say.
         prefilled_ns: When another process, at which it arrived, had computed its prompt; None where it has
             been at one process alone.
     """
@@ -78,11 +80,19 @@ class RequestTimes:
     line: int = 0
     is_finished: bool = True
     prefilled_ns: int | None = None
+    is_aborted: bool = False
 
     @property
     def begun_ns(self) -> int:
-        """When it was first worked on, as far as that is known: else when it arrived."""
-        return self.arrived_ns if self.started_ns is None else self.started_ns
+        """When it was first worked on, as far as that is known: else when it arrived, or left the queue."""
+        if self.started_ns is not None:
+            return self.started_ns
+        return self.arrived_ns if self.token_ns else self.ended_ns
+
+    @property
+    def prefill_end_ns(self) -> int:
+        """When its first token came, or it was aborted."""
+        return self.token_ns[0] if self.token_ns else self.ended_ns
 
 
 def has_requests(profile: Profile) -> bool:
@@ -94,13 +104,15 @@ def find_request_times(profile: Profile) -> tuple[RequestTimes, ...]:
     """The requests of a profile, or of a range of it, by arrival; empty where none has a token."""
     if not has_requests(profile):
         return ()
-    tokens, waits = _ends(profile, "token"), _ends(profile, "queue")
+    marks = {kind: _ends(profile, kind) for kind in ("token", "queue", "abort", "handover")}
     same_id: dict[str, list[RequestTimes]] = {}
     for row in _ranges(profile):
-        if (request := _times(profile, row, tokens, waits)).token_ns:
+        request = _times(profile, row, marks)
+        if request.token_ns or request.is_aborted:
             same_id.setdefault(request.request, []).append(request)
-    handovers = _ends(profile, "handover")
-    joined = [request for requests in same_id.values() for request in _joined(requests, handovers)]
+    joined = [request for requests in same_id.values() for request in _joined(requests, marks["handover"])]
+    if not any(request.token_ns for request in joined):
+        return ()
     return tuple(sorted(joined, key=lambda request: request.arrived_ns))
 
 
@@ -114,7 +126,7 @@ def _joined(
     joined = dict(enumerate(requests))
     for place, request in enumerate(requests):
         own = handovers.get((request.process, request.request), [])
-        ends = [end for end in own if request.arrived_ns <= end <= request.token_ns[0]]
+        ends = [end for end in own if request.arrived_ns <= end <= request.prefill_end_ns]
         others = [
             other
             for other, each in joined.items()
@@ -126,7 +138,7 @@ def _joined(
                 request,
                 arrived_ns=before.arrived_ns,
                 started_ns=before.started_ns,
-                prefilled_ns=min(before.token_ns[0], ends[-1]),
+                prefilled_ns=min(before.prefill_end_ns, ends[-1]),
             )
     return joined.values()
 
@@ -145,21 +157,22 @@ def _ends(profile: Profile, kind: str) -> dict[tuple[int, str], list[int]]:
 
 
 def _times(
-    profile: Profile,
-    row: dict[str, Any],
-    tokens: dict[tuple[int, str], list[int]],
-    waits: dict[tuple[int, str], list[int]],
+    profile: Profile, row: dict[str, Any], marks: Mapping[str, dict[tuple[int, str], list[int]]]
 ) -> RequestTimes:
+    tokens, aborted = _of(row, marks["token"]), _of(row, marks["abort"])
+    waited = [end for end in _of(row, marks["queue"]) if not aborted or end < aborted[0]]
+    has_tokens = any(process == row["process"] for process, _ in marks["token"])
     return RequestTimes(
         process=row["process"],
         request=row["id"],
         arrived_ns=row["start_ns"],
-        started_ns=next(iter(_of(row, waits)), None),
+        started_ns=next(iter(waited), None),
         ended_ns=row["end_ns"],
-        token_ns=tuple(_of(row, tokens) or _calls(profile, row)),
+        token_ns=tuple(tokens if has_tokens else _calls(profile, row)),
         file=row["file"] or "",
         line=row["line"] or 0,
         is_finished=row["mark"] == "request",
+        is_aborted=bool(aborted),
     )
 
 

@@ -14,7 +14,7 @@ from neuron_tools.profile.reader import Profile
 
 @frozen
 class Request:
-    """A request with at least one token.
+    """A request, with a token unless it was aborted.
 
     Attributes:
         request: Its ID.
@@ -25,10 +25,11 @@ class Request:
             likewise.
         handover_ns: From the prefill at another process to the first token here; None where there was one
             process.
-        first_token_ns: From arrival to the first token (TTFT).
-        decode_ns: From the first token to the last.
-        per_token_ns: Mean time from token to token (TPOT); None where there is one.
+        first_token_ns: From arrival to the first token (TTFT); None where there is no token.
+        decode_ns: From the first token to the last; None likewise.
+        per_token_ns: Mean time from token to token (TPOT); None where there are not two.
         tokens_per_s: Tokens a second from arrival to the last.
+        is_aborted: Whether it ended before its time, as its client had gone, say.
     """
 
     request: str
@@ -37,28 +38,30 @@ class Request:
     queue_ns: int | None
     prefill_ns: int | None
     handover_ns: int | None
-    first_token_ns: int
-    decode_ns: int
+    first_token_ns: int | None
+    decode_ns: int | None
     per_token_ns: float | None
     tokens_per_s: float
+    is_aborted: bool = False
 
     @classmethod
     def of(cls, times: RequestTimes) -> Request:
         """The measures of a request."""
         arrived, started, ends = times.arrived_ns, times.started_ns, times.token_ns
-        first, last = ends[0], ends[-1]
+        first, last = (ends[0], ends[-1]) if ends else (None, None)
         prefilled = first if times.prefilled_ns is None else times.prefilled_ns
         return cls(
             request=times.request,
             arrived_ns=arrived,
             tokens=len(ends),
-            queue_ns=None if started is None else started - arrived,
-            prefill_ns=None if started is None else prefilled - started,
-            handover_ns=None if times.prefilled_ns is None else first - prefilled,
-            first_token_ns=first - arrived,
-            decode_ns=last - first,
-            per_token_ns=(last - first) / (len(ends) - 1) if len(ends) > 1 else None,
-            tokens_per_s=_rate(len(ends), last - arrived),
+            queue_ns=_between(arrived, started),
+            prefill_ns=_between(started, prefilled),
+            handover_ns=_between(times.prefilled_ns, first),
+            first_token_ns=_between(arrived, first),
+            decode_ns=_between(first, last),
+            per_token_ns=(ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else None,
+            tokens_per_s=_rate(len(ends), ends[-1] - arrived) if ends else 0.0,
+            is_aborted=times.is_aborted,
         )
 
 
@@ -83,12 +86,19 @@ class Serving:
     def tokens_per_s(self) -> float:
         """Tokens a second from the first arrival to the last token."""
         arrived = min(request.arrived_ns for request in self.requests)
-        done = max(each.arrived_ns + each.first_token_ns + each.decode_ns for each in self.requests)
+        done = max(
+            each.arrived_ns + (each.first_token_ns or 0) + (each.decode_ns or 0) for each in self.requests
+        )
         return _rate(self.tokens, done - arrived)
 
-    def first_token(self, quantile: float) -> float:
+    @property
+    def aborted(self) -> int:
+        """How many of them were aborted."""
+        return sum(request.is_aborted for request in self.requests)
+
+    def first_token(self, quantile: float) -> float | None:
         """A quantile (0-1) of the time to the first token, in ns."""
-        return float(np.quantile([request.first_token_ns for request in self.requests], quantile))
+        return _quantile((request.first_token_ns for request in self.requests), quantile)
 
     def per_token(self, quantile: float) -> float | None:
         """A quantile of the time per token, in ns; None where no request has two."""
@@ -97,6 +107,10 @@ class Serving:
     def queue(self, quantile: float) -> float | None:
         """A quantile of the time in the queue, in ns; None where it is not known."""
         return _quantile((request.queue_ns for request in self.requests), quantile)
+
+
+def _between(start_ns: int | None, end_ns: int | None) -> int | None:
+    return None if start_ns is None or end_ns is None else end_ns - start_ns
 
 
 def _quantile(values: Iterable[float | None], quantile: float) -> float | None:

@@ -66,7 +66,7 @@ class ServingLoop:
     def range_ns(self) -> tuple[int, int]:
         """From the first arrival to the last token."""
         start = min(request.arrived_ns for request in self.requests)
-        return start, max(request.token_ns[-1] for request in self.requests)
+        return start, max(request.token_ns[-1] for request in self.requests if request.token_ns)
 
     def tokens_per_s(self, windows: int) -> NDArray[np.float64]:
         """Tokens a second in each of so many windows of equal length, float64 [windows].

@@ -56,6 +56,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "throttled_flops": "Throttled",
         "tokens_per_second": "Tokens/s",
     },
+    "Request": {"is_aborted": "Aborted"},
     "CacheUse": {"used_blocks": "Used", "of_blocks": "of all"},
     "EngineTime": {
         "window_ns": "Total",
@@ -130,6 +131,7 @@ HIDDEN_WHERE_EMPTY = frozenset(
     {
         "process",
         "handover_ns",
+        "is_aborted",
         "core",
         "sbuf_bytes",
         "psum_bytes",

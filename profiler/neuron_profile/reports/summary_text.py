@@ -175,7 +175,8 @@ def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:
     if serving is None:
         return
     rate = f"{serving.tokens_per_s:,.1f} tokens/s"
-    yield "Requests", f"{len(serving.requests):,} with {count(serving.tokens, 'token')}, {rate}"
+    aborted = f", {serving.aborted:,} aborted" if serving.aborted else ""
+    yield "Requests", f"{len(serving.requests):,} with {count(serving.tokens, 'token')}, {rate}{aborted}"
     waited, each = _latency(serving.queue), _latency(serving.per_token)
     if waited:
         yield "Queue", waited

@@ -1,6 +1,7 @@
 """`vllm serve`, asked by HTTP for two completions and stopped as by Ctrl-C."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -8,42 +9,62 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPConnection
 
 from generate import LENGTHS, prompt
 
-with socket.socket() as listener:
-    listener.bind(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-ADDRESS = f"http://127.0.0.1:{port}"
 COMMAND = "from vllm.entrypoints.cli.main import main; main()"
 OPTIONS = "--host 127.0.0.1 --dtype float32 --max-model-len 128 --max-num-seqs 4 --served-model-name tiny"
+PATH = "/v1/completions"
 
 
-def wait_for(server: "subprocess.Popen[bytes]") -> None:
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def start(port: int, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
+    """A server of the model that the script's first argument names."""
+    command = [sys.executable, "-c", COMMAND, "serve", sys.argv[1], "--port", str(port), *OPTIONS.split()]
+    return subprocess.Popen([*command, *options], stdout=sys.stderr, env={**os.environ, **environment})
+
+
+def wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
     while server.poll() is None:
         try:
-            urllib.request.urlopen(f"{ADDRESS}/health").close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health").close()
             return
         except urllib.error.URLError:
             time.sleep(0.2)
     sys.exit(f"vllm serve ended with {server.returncode}")
 
 
-def complete(text: str) -> str:
-    asked = {"model": "tiny", "prompt": text, "max_tokens": 8, "temperature": 0, "ignore_eos": True}
-    request = urllib.request.Request(
-        f"{ADDRESS}/v1/completions", json.dumps(asked).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:
-        found: str = json.load(answer)["choices"][0]["text"]
-    return found
+def ask(port: int, body: "dict[str, object]") -> HTTPConnection:
+    """A connection by which a request has been sent."""
+    connection = HTTPConnection("127.0.0.1", port)
+    connection.request("POST", PATH, json.dumps(body), {"Content-Type": "application/json"})
+    return connection
+
+
+def asked(number: int, tokens: int) -> "dict[str, object]":
+    """The request for so many tokens after a prompt."""
+    text = prompt(number, LENGTHS[number])
+    return {"model": "tiny", "prompt": text, "max_tokens": tokens, "temperature": 0, "ignore_eos": True}
+
+
+def complete(port: int, number: int, tokens: int) -> "list[int]":
+    """The tokens of an answer."""
+    answer = json.load(ask(port, asked(number, tokens)).getresponse())
+    return [int(word[1:]) for word in answer["choices"][0]["text"].split()]
 
 
 if __name__ == "__main__":
-    options = ["serve", sys.argv[1], "--port", str(port), *OPTIONS.split()]
-    server = subprocess.Popen([sys.executable, "-c", COMMAND, *options], stdout=sys.stderr)
-    wait_for(server)
-    words = [complete(prompt(number, LENGTHS[number])) for number in range(2)]
+    port = free_port()
+    server = start(port)
+    wait_for(server, port)
+    tokens = [complete(port, number, 8) for number in range(2)]
     server.send_signal(signal.SIGINT)
     server.wait()
-    print("tokens", json.dumps([[int(word[1:]) for word in text.split()] for text in words]))
+    print("tokens", json.dumps(tokens))

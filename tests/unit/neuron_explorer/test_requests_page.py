@@ -163,6 +163,28 @@ def test_a_request_that_was_cut_off_and_has_a_long_id_is_told_of(make_profile, t
     assert "Per further token" not in page
 
 
+def test_requests_that_were_aborted_are_told_of(make_profile, tmp_path) -> None:
+    rows = (
+        ("request a", "range", 0, 90), ("queue a", "range", 0, 10), ("token a", "range", 10, 50),
+        ("abort a", "range", 90, 90),
+        ("request b", "range", 5, 80), ("queue b", "range", 5, 80), ("abort b", "range", 80, 80),
+        ("request c", "range", 6, 70), ("queue c", "range", 6, 20), ("abort c", "range", 70, 70),
+    )  # fmt: skip
+    path = make_profile(tables=host_spans(*rows))
+    with ProfileLibrary([path]) as library:
+        address = Address("/requests", profile_id(path), parameters={"order": "first"})
+        view = View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
+        shown, page = tables(view)["Requests"], drawn(view)
+        loop = find_serving_loop(view.profile)
+    assert [row[0][0] for row in shown] == ["a (aborted)", "b (aborted)", "c (aborted)"]
+    assert "1 token, 3 aborted" in page
+    assert loop is not None
+    bars = {bar.name: bar for bar in figures.lanes_figure(loop, [0, 1, 2], LIGHT).data}
+    assert list(bars["Queued"].y) == [1, 2, 3]
+    assert list(bars["Prefill"].y) == [1, 3]
+    assert "until it was aborted" in bars["Prefill"].text[1]
+
+
 def test_the_curve_of_a_latency_passes_its_quantiles() -> None:
     curve, marks = figures.latency_figure([1000.0, 2000.0, 3000.0], LIGHT).data
     assert (curve.x[0], curve.x[-1]) == (1.0, 3.0)

@@ -100,6 +100,29 @@ def test_a_request_that_the_capture_cut_off_is_told_by_its_queue_and_tokens(make
     assert cut_off == RequestTimes(0, "a", 500, 520, 700, (600, 700), SERVER, 4, is_finished=False)
 
 
+def test_an_aborted_request_is_told_of_and_no_latency_that_it_lacks(make_profile):
+    serving = measured(
+        make_profile,
+        ("request a", "range", 100, 900), ("queue a", "range", 100, 150), ("token a", "range", 150, 300),
+        ("token a", "range", 300, 400), ("abort a", "range", 900, 900),
+        ("request b", "range", 200, 500), ("queue b", "range", 200, 250), ("abort b", "range", 500, 500),
+        ("request c", "range", 210, 520), ("queue c", "range", 210, 520), ("abort c", "range", 520, 520),
+        ("request d", "range", 600, 800), ("model", "module", 620, 640),
+    )  # fmt: skip
+    during, before, queued = serving.requests
+    assert serving.aborted == 3
+    assert (during.first_token_ns, during.per_token_ns, during.tokens) == (200, 100.0, 2)
+    assert (before.queue_ns, before.prefill_ns, before.first_token_ns, before.tokens) == (50, None, None, 0)
+    assert (queued.queue_ns, queued.first_token_ns, queued.tokens_per_s) == (None, None, 0.0)
+    assert (serving.first_token(1.0), serving.per_token(1.0), serving.queue(1.0)) == (200, 100, 50)
+    assert serving.tokens_per_s == 2 / 300e-9
+
+
+def test_nothing_is_told_where_all_requests_were_aborted_before_a_token(make_profile):
+    rows = (("request a", "range", 0, 9), ("abort a", "range", 9, 9))
+    assert measured(make_profile, *rows) is None
+
+
 def test_a_request_whose_queue_was_recorded_before_it_is_one(make_profile):
     serving = measured(
         make_profile,
