@@ -26,6 +26,7 @@ import pyarrow.parquet  # loaded before the files are out of reach
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.lockdown import kernel
+from neuron_tools.profile.schema import no_such_table
 from neuron_tools.profile.store import layout, sandbox
 from neuron_tools.profile.store.catalog import create_views, read_catalog
 from neuron_tools.profile.store.stored_catalog import open_catalog
@@ -87,6 +88,7 @@ def _load_lazily_loaded() -> None:
 
     The kernel restricts the thread that asks for it, and those that it starts then.
     """
+    no_such_table("")
     table = pa.table({"one": [1]})
     with pa.ipc.new_stream(pa.BufferOutputStream(), table.schema) as writer:
         writer.write_table(table)

@@ -29,6 +29,11 @@ def test_the_process_answers_as_the_profile_itself_does(profile):
     assert profile.query(query, timeout_s=60).equals(profile.query(query))
 
 
+def test_a_misspelt_table_is_told_there_too(profile):
+    with pytest.raises(QueryError, match=r"no table 'Instructions'\. Did you mean 'Instruction'"):
+        profile.query("FROM Instructions", timeout_s=60)
+
+
 def test_parameters_and_a_slice_reach_the_process(profile):
     query = "SELECT engine FROM Instruction WHERE engine = ?"
     assert profile.query(query, ["Vector"], timeout_s=60).num_rows == 1
