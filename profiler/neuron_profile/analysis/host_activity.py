@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy as np
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.analysis.spans import Union, covered_before, length_ns, process_union, union
-from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
+from neuron_profile.analysis.time.core_spans import EARLIEST, EXECUTION_EVENT, LATEST
+from neuron_profile.analysis.time.stretches import cut_times
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -31,10 +33,12 @@ _WITHIN = re.compile(r"(\.<locals>)?\.<(genexpr|listcomp|dictcomp|setcomp|lambda
 WAITING_FOR_WORKERS = "waiting for its workers"
 
 _PROCESSES = "SELECT DISTINCT coalesce(process_idx, 0) AS process FROM HostSample ORDER BY 1"
-_BUSY = f"""
-SELECT start_ts AS start_ns, end_ts AS end_ns FROM SystemProfileEvents
-WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? ORDER BY start_ts
-"""
+MOST_EXECUTIONS = 1 << 18
+"""Of a process that are looked at together: memory does not grow with a capture's length."""
+_EXECUTIONS = f"FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ?"
+_BUSY = f"SELECT start_ts AS start_ns, end_ts AS end_ns {_EXECUTIONS} ORDER BY start_ts"
+_STARTS = f"SELECT start_ts {_EXECUTIONS}"
+_EXTENT = f"SELECT min(start_ts) AS first, max(end_ts) AS last {_EXECUTIONS}"
 _WARM_UP = """
 SELECT min(end_ts) AS until_ns FROM HostSpan
 WHERE coalesce(process_idx, 0) = ? AND (kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step'))
@@ -167,30 +171,44 @@ class _Process:
     def charge(self, charges: _Charges) -> Ints:
         """Add what is found; time looked at, idle time, and the sampled part of it."""
         window = self._window()
-        if window is None:
-            return np.zeros(3, np.int64)
-        idle = idle_spans(self._profile, self._process, window)
-        calls = self._rows(_CALLS)
+        totals = np.zeros(3, np.int64)
+        if window is None or window[0] >= window[1]:
+            return totals
         samples = self._samples()
+        times = _times(samples)
+        edges = [time for time in self._cuts(self._profile) if window[0] < time < window[1]]
+        for begin, end in pairwise([window[0], *edges, window[1]]):
+            near = np.flatnonzero((times[0] < end) & (times[1] > begin)).tolist()
+            totals += self._charge_part(charges, (begin, end), [samples[place] for place in near])
+        return totals
+
+    def _charge_part(self, charges: _Charges, window: tuple[int, int], samples: list[dict[str, Any]]) -> Ints:
+        profile = self._profile.slice(*window)
+        idle = idle_spans(profile, self._process, window)
+        calls = self._rows(profile, _CALLS)
         for rows, spans in ((calls, idle), (samples, _without(idle, calls))):
             for row, idle_ns in _idle_of(rows, spans):
                 self._add(charges, row, idle_ns)
-        self._add_workers(charges, samples, idle)
+        self._add_workers(charges, profile, samples, idle)
         sampled = _overlap(idle, union(*_times(samples)))
         return np.array([window[1] - window[0], length_ns(idle), sampled], np.int64)
+
+    def _cuts(self, profile: Profile) -> list[int]:
+        """Times that divide the executions into few enough."""
+        return cut_times(profile, _STARTS, [self._process], MOST_EXECUTIONS)
 
     def _window(self) -> tuple[int, int] | None:
         if self._profile.range_ns is not None:
             return self._profile.range_ns
-        starts, ends = process_union(self._profile, _BUSY, self._process)
-        if not len(starts):
+        busy = self._profile.query(_EXTENT, [self._process]).to_pylist()[0]
+        if busy["first"] is None:
             return None
         warm = self._profile.query(_WARM_UP, [self._process]).to_pylist()
-        first = int(starts[0]) if not warm else int(warm[0]["until_ns"])
-        return (first, int(ends[-1])) if first < ends[-1] else (int(starts[0]), int(ends[-1]))
+        first = busy["first"] if not warm else int(warm[0]["until_ns"])
+        return (first, busy["last"]) if first < busy["last"] else (busy["first"], busy["last"])
 
-    def _rows(self, query: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._profile.query(query, [self._process]).to_pylist()
+    def _rows(self, profile: Profile, query: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = profile.query(query, [self._process]).to_pylist()
         return rows
 
     def _samples(self) -> list[dict[str, Any]]:
@@ -198,15 +216,24 @@ class _Process:
         return self._profile.whole.kept(("leading samples", self._process), self._read_samples)
 
     def _read_samples(self) -> list[dict[str, Any]]:
-        whole = self._profile.whole
-        samples: list[dict[str, Any]] = whole.query(_LEADING, [self._process]).to_pylist()
+        samples = self._rows(self._profile.whole, _LEADING)
         seen = Counter(map(self._cause, samples))
-        _, ends = process_union(whole, _BUSY, self._process)
-        for row in samples:
-            if seen[self._cause(row)] == 1:
-                before = int(np.searchsorted(ends, row["end_ns"], side="right")) - 1
-                row["start_ns"] = max(row["start_ns"], int(ends[before]) if before >= 0 else 0)
+        only = [row for row in samples if seen[self._cause(row)] == 1]
+        for row, idle_from in zip(only, self._idle_from(_times(only)[1]).tolist()):
+            row["start_ns"] = max(row["start_ns"], idle_from)
         return samples
+
+    def _idle_from(self, times: Ints) -> Ints:
+        """When the device last became idle until each time; 0 where nothing had run."""
+        whole, last = self._profile.whole, 0
+        found = np.zeros(len(times), np.int64)
+        for begin, end in pairwise([EARLIEST, *self._cuts(whole), LATEST]):
+            _, ends = process_union(whole.slice(begin, end + 1), _BUSY, self._process)
+            ends = np.concatenate([[last], ends[ends <= end]])
+            here = (times >= begin) & (times < end)
+            found[here] = ends[np.searchsorted(ends[1:], times[here], side="right")]
+            last = int(ends[-1])
+        return found
 
     def _own_line(self, row: dict[str, Any]) -> OwnLine:
         return self._own.get(row["stack"]) or OwnLine(SourceLine(row["file"], row["line"]), "", False)
@@ -228,18 +255,17 @@ class _Process:
     def _add_workers(
         self,
         charges: _Charges,
+        profile: Profile,
         samples: list[dict[str, Any]],
         idle: Union,
     ) -> None:
         """Say where the loading processes were while the main one waited for them."""
-        waiting = [
-            row for row in samples if row["kind"] == "data_loading" and row["detail"] == WAITING_FOR_WORKERS
-        ]
-        workers = self._rows(_LOADING_WORKERS)
+        waiting = list(filter(_waits_for_workers, samples))
+        workers = self._rows(profile, _LOADING_WORKERS)
         if not waiting or not workers:
             return
         count = max(1, self._profile.query(_WORKERS, [self._process]).to_pylist()[0]["n"])
-        own = self._own.get(waiting[0]["stack"])
+        own = self._own.get(next(filter(_waits_for_workers, self._samples()))["stack"])
         if own is None:
             return
         charge = charges["data_loading", own.place.file, _WITHIN.sub("", own.function), 0]
@@ -249,6 +275,10 @@ class _Process:
             # A worker whose own frames are the caller's waits for something to do.
             if place is not None and place.place != own.place:
                 charge.workers[place.place] += time_ns // count
+
+
+def _waits_for_workers(row: dict[str, Any]) -> bool:
+    return (row["kind"], row["detail"]) == ("data_loading", WAITING_FOR_WORKERS)
 
 
 def _most(times: dict[Any, int]) -> Any:

@@ -13,21 +13,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from neuron_profile.analysis.time.core_spans import CORE, EARLIEST, LATEST, CoreSpans, Owned
 from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
 from neuron_profile.analysis.time.repeats import find_repeats
+from neuron_profile.analysis.time.stretches import cut_times
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 Core = tuple[int, int]
 STRETCH_ROWS = 1 << 18
-WINDOWS = 64
-"""Windows for each stretch in which spans are counted."""
 INDEXED_ROWS = 1 << 15
 """Instructions between two edges of an index: those at the ends of a range are charged in a moment."""
 READ_ROWS = 1 << 18
@@ -41,7 +39,6 @@ _SPAN_TABLES = ("Instruction", "DmaPacketAggregated", "FrameworkInstruction")
 _STARTS = " UNION ALL ".join(
     f"SELECT start_ts FROM {table} WHERE {CORE.format(core='pcore_idx')}" for table in _SPAN_TABLES
 )
-_EXTENT = "count(*) AS n, min(start_ts) AS first, max(start_ts) AS last"
 _COUNT = "SELECT count(*) AS n FROM Instruction WHERE "
 
 
@@ -190,33 +187,10 @@ def _starting_in(profile: Profile, whole: CoreSpans | None, core: Core, begin: i
 
 
 def _edges(profile: Profile, core: Core, most_rows: int) -> list[int]:
-    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows.
-
-    Spans are counted in equal windows of time, of which a stretch has as many as it can: however unevenly
-    they lie, it holds no more than the rows of one window too many.
-    """
+    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows."""
     if sum(profile.tables().get(table, 0) for table in _SPAN_TABLES) <= most_rows:
         return _WHOLE
-    row = profile.query(f"SELECT {_EXTENT} FROM ({_STARTS})", core * len(_SPAN_TABLES)).to_pylist()[0]
-    if row["n"] <= most_rows:
-        return _WHOLE
-    windows = WINDOWS * -(-row["n"] // most_rows)
-    window_ns = max(1, -(-(row["last"] + 1 - row["first"]) // windows))
-    counted = profile.query(
-        f"SELECT (start_ts - ?) // ? AS place, count(*) AS n FROM ({_STARTS}) GROUP BY place ORDER BY place",
-        [row["first"], window_ns, *core * len(_SPAN_TABLES)],
-    )
-    return [EARLIEST, *_cut_places(counted, most_rows, row["first"], window_ns), LATEST]
-
-
-def _cut_places(counted: pa.Table, most_rows: int, first_ns: int, window_ns: int) -> Iterator[int]:
-    """Starts of the windows before which a stretch is full."""
-    rows = 0
-    for place, n in zip(counted["place"].to_pylist(), counted["n"].to_pylist()):
-        if rows and rows + n > most_rows:
-            yield first_ns + place * window_ns
-            rows = 0
-        rows += n
+    return [EARLIEST, *cut_times(profile, _STARTS, core * len(_SPAN_TABLES), most_rows), LATEST]
 
 
 def _count(profile: Profile, core: Core) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 import neuron_tools
+from neuron_profile.analysis import host_activity
 from neuron_profile.analysis.host_activity import find_host_idle
 
 MILLION = 1_000_000
@@ -10,9 +11,10 @@ RUNS = ((0, 1), (2, 3), (4, 5), (6, 7))
 """When something runs on the device, in ms: each pause takes 1 ms."""
 
 
-@pytest.fixture
-def idle(make_profile, tiny_tables):
+@pytest.fixture(params=[host_activity.MOST_EXECUTIONS, 1], ids=["at once", "in parts"])
+def idle(make_profile, tiny_tables, monkeypatch, request):
     """What the host was doing, of samples (kind, stack, start and end in ms)."""
+    monkeypatch.setattr(host_activity, "MOST_EXECUTIONS", request.param)
 
     def find(samples, range_ms=None):
         kinds, stacks, starts, ends = map(list, zip(*samples))
@@ -36,6 +38,7 @@ def idle(make_profile, tiny_tables):
             if range_ms is not None:
                 profile = profile.slice(*(time * MILLION for time in range_ms))
             found = find_host_idle(profile)
+            assert found.window_ns == MILLION * (7 if range_ms is None else range_ms[1] - range_ms[0])
         return {(each.kind, each.line): each.idle_ns // MILLION for each in found.activities}
 
     return find
