@@ -275,6 +275,25 @@ def test_what_is_handed_over_is_the_requests_own_though_others_are_preempted_can
     assert steps == {"before": {}, "resumed": {}, "ended": {"long": [7, 8]}, "again": {}, "cancelled": {}}
     assert said(output, "found") == [0, 8, 0]
     assert said(output, "taken") == [[3, 4]]
+    refused = "({0} is {1} at the {2} and {3} at the {4}): start both with the same."
+    sides = (("1", "kv_producer", "2", "kv_consumer"), *[("2", "kv_consumer", "1", "kv_producer")] * 2)
+    for sentence, side in zip(said(output, "layouts"), sides, strict=True):
+        assert sentence.endswith(refused.format("tensor_parallel_size", *side))
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_two_servers_behind_a_proxy_answer_as_one(
+    cores: int, model: str, expected: list[list[int]], command_version: str, tmp_path: Path
+) -> None:
+    command = (*CAPTURE, sys.executable, str(FOLDER / "serve_apart.py"), model, str(TOKENS), str(cores))
+    assert said(run(tmp_path, *command, PYTHONPATH=command_version), "tokens") == first(expected)[:-1]
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        overview = make_overview(profile)
+    assert overview.occupancy.cores == 2 * cores
+    assert overview.serving is not None
+    tokens = [request.tokens for request in overview.serving.requests if request.handover_ns is not None]
+    assert tokens == [TOKENS for length in PROMPTS if length > 16]
+    assert len(overview.serving.requests) == 2 * len(PROMPTS) - len(tokens)
 
 
 def test_each_step_is_one_graph_unless_it_is_to_run_eagerly(

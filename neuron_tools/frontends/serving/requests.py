@@ -5,20 +5,15 @@ A range `abort ID` stands at the end of one that ends before its time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from torch.profiler import record_function
 
 
 class RequestRanges:
-    """The open ranges of a server's requests.
+    """The open ranges of a server's requests."""
 
-    Args:
-        named: What the profile calls a request by the server's ID of it.
-    """
-
-    def __init__(self, named: Callable[[str], str] = str) -> None:
-        self._named = named
+    def __init__(self) -> None:
         self._open: dict[str, dict[str, record_function]] = {}
 
     def arrive(self, request_id: str) -> None:
@@ -53,7 +48,7 @@ class RequestRanges:
     def _begin(self, kind: str, request_id: str) -> None:
         ranges = self._open.setdefault(request_id, {})
         if kind not in ranges:
-            ranges[kind] = record_function(f"{kind} {self._named(request_id)}")
+            ranges[kind] = record_function(f"{kind} {request_id}")
             ranges[kind].__enter__()
 
     def _end(self, kind: str, request_id: str) -> None:

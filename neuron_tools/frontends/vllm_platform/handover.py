@@ -9,6 +9,7 @@ A worker's peer is the other instance's worker of the same rank.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,12 +36,14 @@ class Handover:
     """The pages of one prompt.
 
     Attributes:
-        request: vLLM's name of the request.
+        request: This instance's name of the request.
+        prefilled: The first instance's name of it.
         number: Of the message.
         blocks: The pages, of which each layer has one of this number.
     """
 
     request: str
+    prefilled: str
     number: int
     blocks: list[int]
 
@@ -85,6 +88,7 @@ class NeuronConnector(KVConnectorBase_V1):
             kv_caches: The pages of each layer, (pages, heads, block size, size).
         """
         self._caches = list(kv_caches.values())
+        self._meet()
         self._peer = backend_of(
             PrefixStore(f"worker {self._rank}", self._store),
             rank=0 if self._sends else 1,
@@ -94,6 +98,40 @@ class NeuronConnector(KVConnectorBase_V1):
             name=f"kv {self._rank}",
         )
 
+    def _meet(self) -> None:
+        """Wait for the other instance's workers, and refuse pages that are not laid out as this one's."""
+        own, other = (PRODUCER, CONSUMER) if self._sends else (CONSUMER, PRODUCER)
+        layout = self._layout()
+        self._store.set(own, json.dumps((layout, self._ranks)))
+        theirs, other_ranks = json.loads(self._store.get(other))
+        if self._store.add("met", 1) == self._ranks + other_ranks:
+            self._store.set("all met", "")
+        self._store.wait(["all met"])  # the store ends with the first worker of one of them
+        differing = [
+            f"{name} is {layout[name]} at the {own} and {theirs[name]} at the {other}"
+            for name in layout
+            if layout[name] != theirs[name]
+        ]
+        if differing:
+            raise ValueError(
+                f"NeuronConnector cannot hand over keys and values that are laid out otherwise "
+                f"({', '.join(differing)}): start both with the same."
+            )
+
+    def _layout(self) -> dict[str, Any]:
+        """What two instances must have in common, by the names of vLLM's options where there are such."""
+        settings = self._vllm_config
+        parallel, model = settings.parallel_config, settings.model_config
+        return {
+            "tensor_parallel_size": parallel.tensor_parallel_size,
+            "pipeline_parallel_size": parallel.pipeline_parallel_size,
+            "block_size": self._block_size,
+            "kv_cache_dtype": str(self._caches[0].dtype),
+            "layers": model.get_total_num_hidden_layers(),
+            "heads": model.get_total_num_kv_heads(),
+            "head_size": model.get_head_size(),
+        }
+
     def start_load_kv(self, forward_context: Any, **options: Any) -> None:
         """Receive the pages that requests of this step go on from.
 
@@ -102,7 +140,7 @@ class NeuronConnector(KVConnectorBase_V1):
             options: Likewise.
         """
         for handover in [] if self._sends else self._planned():
-            with record_function(f"handover {client_id(handover.request)}"):
+            with record_function(f"handover {handover.request} {handover.prefilled}"):
                 sizes = [cache[0].numel() * len(handover.blocks) for cache in self._caches]
                 received = self._caches[0].new_empty(sum(sizes))
                 self._peer.recv([received], 0, handover.number).wait()
@@ -162,8 +200,9 @@ class NeuronConnector(KVConnectorBase_V1):
         if self._sends and pages and not request.num_output_tokens:
             self._prefilling[request.request_id] = request
         if num_external_tokens:
-            number = int(self._store.queue_pop(_prompt_key(request), False))
-            self._coming.each.append(Handover(request.request_id, number, blocks.get_block_ids()[0][:pages]))
+            number, prefilled = self._store.queue_pop(_prompt_key(request), False).decode().split(maxsplit=1)
+            own = blocks.get_block_ids()[0][:pages]
+            self._coming.each.append(Handover(request.request_id, prefilled, int(number), own))
 
     def build_connector_meta(self, scheduler_output: Any) -> Handovers:
         """What a step hands over.
@@ -195,20 +234,13 @@ class NeuronConnector(KVConnectorBase_V1):
                 # Pages are asked for now: a request that has been preempted has others than at first.
                 blocks = step.kv_connector_block_state.get_block_ids(name)[0][: self._full_pages(request)]
                 number: int = self._store.add("messages", 1)
-                self._store.queue_push(_prompt_key(request), str(number))
-                yield Handover(name, number, blocks)
+                self._store.queue_push(_prompt_key(request), f"{number} {name}")
+                yield Handover(name, name, number, blocks)
 
     def _full_pages(self, request: Any) -> int:
         """Full pages of a prompt; the last token is left, for whose logits the model runs."""
         is_tokens = request.prompt_embeds is None
         return (request.num_prompt_tokens - 1) // self._block_size if is_tokens else 0
-
-
-def client_id(request: str) -> str:
-    """What a request's client calls it, at both instances: vLLM adds eight characters of its own."""
-    from vllm import envs
-
-    return request if envs.VLLM_DISABLE_REQUEST_ID_RANDOMIZATION else request.rpartition("-")[0] or request
 
 
 def _prompt_key(request: Any) -> str:

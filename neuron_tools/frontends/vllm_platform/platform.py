@@ -16,7 +16,7 @@ _DRAFTS = ("ngram", "suffix", "draft_model", "eagle")
 _GRACE_S = 60
 """What an engine and its workers are given to end before they are killed: they write the rest of profiles."""
 _PACKAGE = "neuron_tools.frontends.vllm_platform"
-_CONNECTOR = "NeuronConnector"
+_CONNECTOR, _CONNECTOR_MODULE = "NeuronConnector", f"{_PACKAGE}.handover"
 
 
 class NeuronPlatform(Platform):
@@ -43,7 +43,7 @@ class NeuronPlatform(Platform):
 
     @classmethod
     def pre_register_and_update(cls, parser: Any = None) -> None:
-        """Let `NeuronConnector` be found by its name, as vLLM's own are.
+        """Let `NeuronConnector` be found by its name, as vLLM's own are, where settings are made.
 
         Args:
             parser: Of a command's options, not needed.
@@ -51,7 +51,7 @@ class NeuronPlatform(Platform):
         from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 
         if _CONNECTOR not in KVConnectorFactory._registry:
-            KVConnectorFactory.register_connector(_CONNECTOR, f"{_PACKAGE}.handover", _CONNECTOR)
+            KVConnectorFactory.register_connector(_CONNECTOR, _CONNECTOR_MODULE, _CONNECTOR)
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
@@ -81,6 +81,10 @@ class NeuronPlatform(Platform):
             alone = parallel.distributed_executor_backend == "uni"
             name = "RecordingScheduler" if alone else "TellingScheduler"
             scheduler.scheduler_cls = f"{_PACKAGE}.scheduler.{name}"
+        transfer = vllm_config.kv_transfer_config
+        is_handed_over = transfer is not None and transfer.kv_connector == _CONNECTOR
+        if is_handed_over:  # engines and workers in processes of their own do not register it
+            transfer.kv_connector_module_path = _CONNECTOR_MODULE
         compilation = vllm_config.compilation_config
         compilation.mode = CompilationMode.NONE
         if not compilation.cudagraph_mode.has_full_cudagraphs():
@@ -89,8 +93,7 @@ class NeuronPlatform(Platform):
             from neuron_tools.frontends.vllm_platform.graphs import token_buckets
 
             # vLLM's own connectors save the keys and values of a prompt layer by layer.
-            transfer = vllm_config.kv_transfer_config
-            is_whole = transfer is None or transfer.kv_connector == _CONNECTOR
+            is_whole = transfer is None or is_handed_over
             compilation.cudagraph_mode = CUDAGraphMode.FULL if is_whole else CUDAGraphMode.FULL_DECODE_ONLY
             sizes = token_buckets(compilation.cudagraph_capture_sizes, scheduler.max_num_batched_tokens)
             compilation.cudagraph_capture_sizes = sizes

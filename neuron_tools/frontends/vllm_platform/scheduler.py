@@ -13,7 +13,6 @@ from vllm.v1.request import RequestStatus
 
 from neuron_tools.frontends.serving.cache_use import Blocks, CacheUseRange
 from neuron_tools.frontends.serving.requests import RequestRanges
-from neuron_tools.frontends.vllm_platform.handover import CONSUMER, PRODUCER, client_id
 
 _BEFORE_THEIR_TIME = (RequestStatus.FINISHED_ABORTED, RequestStatus.FINISHED_ERROR)
 
@@ -23,7 +22,7 @@ class RecordingScheduler(Scheduler):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._ranges, self._cache_use = ranges_for(self.vllm_config), CacheUseRange()
+        self._ranges, self._cache_use = RequestRanges(), CacheUseRange()
 
     def add_request(self, request: Any) -> None:
         """A request has arrived."""
@@ -86,13 +85,6 @@ def is_aborted(request: Any) -> bool:
     parameters = request.sampling_params
     may_be_stopped = parameters is not None and parameters.stop and request.num_output_tokens
     return request.status in _BEFORE_THEIR_TIME and not may_be_stopped
-
-
-def ranges_for(vllm_config: Any) -> RequestRanges:
-    """The ranges of an instance's requests: two that hand requests over call these by the client's ID."""
-    transfer = vllm_config.kv_transfer_config
-    is_handed_over = transfer is not None and transfer.kv_role in (PRODUCER, CONSUMER)
-    return RequestRanges(client_id) if is_handed_over else RequestRanges()
 
 
 def blocks_of(scheduler: Scheduler) -> Blocks:

@@ -19,7 +19,6 @@ from vllm.v1.worker.worker_base import CompilationTimes
 from neuron_tools.frontends.serving.cache_use import CacheUseRange
 from neuron_tools.frontends.serving.requests import RequestRanges
 from neuron_tools.frontends.vllm_platform.model_runner import NeuronModelRunner
-from neuron_tools.frontends.vllm_platform.scheduler import ranges_for
 
 _HOST_SHARE = 0.5
 """Of the host's free memory, for pages: the simulated device's memory is the host's."""
@@ -93,7 +92,7 @@ class NeuronWorker(Worker):
         """Run a step; the first worker records the requests that its engine tells it of."""
         arrived = getattr(scheduler_output, "neuron_arrived", None)
         if arrived is not None and self.rank == 0:
-            self._ranges = self._ranges or ranges_for(self.vllm_config)
+            self._ranges = self._ranges or RequestRanges()
             for request_id in arrived:
                 self._ranges.arrive(request_id)
             for request_id in scheduler_output.finished_req_ids:  # some before they were worked on

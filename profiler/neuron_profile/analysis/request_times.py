@@ -7,12 +7,14 @@ ends before its time. A range is written when it ends: a request that was still 
 ended is told of by its `queue ID` and `token ID` alone.
 
 Where one process prefills requests and another decodes them, each has ranges of them, and the second a range
-`handover ID` until it has the first one's keys and values: that is one request.
+`handover ID FIRST` until it has the keys and values: that is one request. FIRST is the first process's ID of
+it, left out where that is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +42,12 @@ SELECT * FROM requests UNION ALL SELECT * FROM unfinished ORDER BY start_ns
 _ENDS = """
 SELECT coalesce(process_idx, 0) AS process, regexp_extract(name, ?, 1) AS id, end_ts AS end_ns
 FROM HostSpan WHERE kind = 'range' AND regexp_matches(name, ?) ORDER BY end_ts
+"""
+_HANDOVERS = """
+SELECT coalesce(process_idx, 0) AS process, parts[2] AS id, coalesce(parts[3], parts[2]) AS first,
+    end_ts AS end_ns
+FROM (SELECT *, string_split(name, ' ') AS parts FROM HostSpan
+    WHERE kind = 'range' AND regexp_matches(name, '^handover \\S+( \\S+)?$')) ORDER BY end_ts
 """
 _CALLS = """
 WITH calls AS (
@@ -94,6 +102,10 @@ class RequestTimes:
         """When its first token came, or it was aborted."""
         return self.token_ns[0] if self.token_ns else self.ended_ns
 
+    def waits_at(self, time_ns: int) -> bool:
+        """Whether it has arrived then and has no token yet."""
+        return self.arrived_ns <= time_ns <= self.prefill_end_ns
+
 
 def has_requests(profile: Profile) -> bool:
     """Whether the whole profile has ranges of requests."""
@@ -104,43 +116,55 @@ def find_request_times(profile: Profile) -> tuple[RequestTimes, ...]:
     """The requests of a profile, or of a range of it, by arrival; empty where none has a token."""
     if not has_requests(profile):
         return ()
-    marks = {kind: _ends(profile, kind) for kind in ("token", "queue", "abort", "handover")}
-    same_id: dict[str, list[RequestTimes]] = {}
-    for row in _ranges(profile):
-        request = _times(profile, row, marks)
-        if request.token_ns or request.is_aborted:
-            same_id.setdefault(request.request, []).append(request)
-    joined = [request for requests in same_id.values() for request in _joined(requests, marks["handover"])]
+    marks = {kind: _ends(profile, kind) for kind in ("token", "queue", "abort")}
+    all_of_them = (_times(profile, row, marks) for row in _ranges(profile))
+    told = [request for request in all_of_them if request.token_ns or request.is_aborted]
+    joined = _joined(told, profile.query(_HANDOVERS).to_pylist())
     if not any(request.token_ns for request in joined):
         return ()
     return tuple(sorted(joined, key=lambda request: request.arrived_ns))
 
 
 def _joined(
-    requests: Sequence[RequestTimes], handovers: Mapping[tuple[int, str], list[int]]
-) -> Iterable[RequestTimes]:
-    """Requests of one ID, of which those that one process prefills and another decodes are one.
+    requests: Sequence[RequestTimes], handovers: Iterable[Mapping[str, Any]]
+) -> Collection[RequestTimes]:
+    """Requests, of which those that one process prefills and another decodes are one.
 
     Tokens are those of the second.
     """
-    joined = dict(enumerate(requests))
-    for place, request in enumerate(requests):
-        own = handovers.get((request.process, request.request), [])
-        ends = [end for end in own if request.arrived_ns <= end <= request.prefill_end_ns]
-        others = [
-            other
-            for other, each in joined.items()
-            if each.process != request.process and ends and each.begun_ns < ends[-1]
-        ]
-        if others:  # the last of that name
-            before = joined.pop(max(others, key=lambda other: joined[other].arrived_ns))
-            joined[place] = replace(
-                request,
-                arrived_ns=before.arrived_ns,
-                started_ns=before.started_ns,
-                prefilled_ns=min(before.prefill_end_ns, ends[-1]),
-            )
+    joined, named = dict(enumerate(requests)), defaultdict[str, list[int]](list)
+    for place, request in joined.items():
+        named[request.request].append(place)
+    for handover in handovers:
+        _join(joined, named, handover)
     return joined.values()
+
+
+def _join(
+    requests: dict[int, RequestTimes], named: Mapping[str, Sequence[int]], handover: Mapping[str, Any]
+) -> None:
+    """Make one of the two requests of a handover; `named` has the places of requests by their IDs."""
+    process, end = handover["process"], handover["end_ns"]
+    to = _last(requests, named[handover["id"]], lambda each: each.process == process and each.waits_at(end))
+    before = _last(
+        requests, named[handover["first"]], lambda each: each.process != process and each.begun_ns < end
+    )
+    if to is not None and before is not None:
+        first = requests.pop(before)
+        requests[to] = replace(
+            requests[to],
+            arrived_ns=first.arrived_ns,
+            started_ns=first.started_ns,
+            prefilled_ns=min(first.prefill_end_ns, end),
+        )
+
+
+def _last(
+    requests: Mapping[int, RequestTimes], places: Iterable[int], fits: Callable[[RequestTimes], bool]
+) -> int | None:
+    """The place of the last request to arrive that fits, of those at some places."""
+    found = (place for place in places if place in requests and fits(requests[place]))
+    return max(found, key=lambda place: requests[place].arrived_ns, default=None)
 
 
 def _ranges(profile: Profile) -> list[dict[str, Any]]:

@@ -5,8 +5,11 @@ two have the same prompt, one of them with an adapter.
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import torch
 from vllm import SamplingParams
 from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorRole
 from vllm.lora.request import LoRARequest
@@ -16,16 +19,29 @@ from vllm.v1.request import Request
 from neuron_tools.frontends.vllm_platform.handover import CONSUMER, PRODUCER, NeuronConnector
 
 BLOCK, PORT_FROM_SYSTEM = 4, 0
+SIZES = ("total_num_hidden_layers", "total_num_kv_heads", "head_size")
 
 
-def connector(role, part, port):
+def connector(role, part, port, cores=1):
     transfer = SimpleNamespace(kv_role=role, kv_port=port, get_from_extra_config=lambda _, default: default)
     settings = SimpleNamespace(
         kv_transfer_config=transfer,
-        parallel_config=SimpleNamespace(rank=0, world_size=1),
+        parallel_config=SimpleNamespace(
+            rank=0, world_size=cores, tensor_parallel_size=cores, pipeline_parallel_size=1
+        ),
+        model_config=Mock(**{f"get_{name}.return_value": 2 for name in SIZES}),
         cache_config=SimpleNamespace(block_size=BLOCK),
     )
     return NeuronConnector(settings, part, None)
+
+
+def meet(worker):
+    """What a worker says when it meets the other instance's."""
+    try:
+        worker.register_kv_caches({"layer": torch.zeros(1)})
+    except ValueError as error:
+        return str(error)
+    return "agreed"
 
 
 def request(name, tokens, adapter=None):
@@ -69,5 +85,11 @@ if __name__ == "__main__":
     consumer.update_state_after_alloc(plain, pages, found[1])
     taken = consumer.build_connector_meta(None).each
     found.append(consumer.get_num_new_matched_tokens(plain, 0)[0])
+    with ThreadPoolExecutor() as workers:  # of the second instance one would be the first of two
+        other = connector(CONSUMER, KVConnectorRole.WORKER, port, cores=2)
+        answers = [workers.submit(meet, each) for each in (listening, other)]
+        second = connector(CONSUMER, KVConnectorRole.WORKER, port, cores=2)
+        answers.append(workers.submit(meet, second))
+        print("layouts", json.dumps([answer.result() for answer in answers]))
     print("found", json.dumps(found))
     print("taken", json.dumps([handover.blocks for handover in taken]))

@@ -82,6 +82,19 @@ def test_a_request_that_one_process_prefills_and_another_decodes_is_one(make_pro
     assert (handed_over.first_token_ns, handed_over.decode_ns) == (400, 200)
 
 
+def test_a_request_that_two_processes_name_differently_is_one_where_the_handover_names_both(make_profile):
+    serving = measured(
+        make_profile,
+        ("request a-1", "range", 100, 410), ("queue a-1", "range", 100, 150),
+        ("token a-1", "range", 150, 400),
+        ("request a-2", "range", 410, 900, 1), ("queue a-2", "range", 410, 420, 1),
+        ("handover a-2 a-1", "range", 420, 430, 1), ("token a-2", "range", 420, 500, 1),
+    )  # fmt: skip
+    (request,) = serving.requests
+    assert (request.request, request.arrived_ns, request.tokens) == ("a-2", 100, 1)
+    assert (request.prefill_ns, request.handover_ns) == (250, 100)
+
+
 def test_requests_of_one_name_at_two_processes_are_two_where_none_is_handed_over(make_profile):
     rows = [("request 0", "range", 0, 90, process) for process in range(2)]
     rows += [("token 0", "range", 10, 50, process) for process in range(2)]
