@@ -52,6 +52,8 @@ class Origin:
 
 _UNKNOWN = Origin()
 _forward: dict[int, Origin] = {}
+_again: dict[int, Origin] = {}
+"""Of what is computed in a backward pass: its thread has numbers of its own, which begin anew."""
 _recent = threading.local()
 _frames: dict[tuple[object, int], Frame | None] = {}
 
@@ -70,7 +72,7 @@ def current_origin() -> Origin:
     path, class_name = current_module()
     sequence = torch.autograd._get_sequence_nr() - 1
     origin = Origin(stack, path, class_name, sequence=sequence)
-    _remember(sequence, origin)
+    _remember(_forward, sequence, origin)
     return origin
 
 
@@ -96,15 +98,27 @@ def _frame(frame: FrameType) -> Frame | None:
 
 def _of_gradient(node: torch.autograd.graph.Node, frame: FrameType) -> Origin:
     recent: Origin = getattr(_recent, "origin", _UNKNOWN)
-    forward = _forward.get(node._sequence_nr(), recent)
+    known = _again if _is_nested(node, frame) else _forward
+    forward = known.get(node._sequence_nr(), recent)
     origin = replace(forward, backward=True)
     _recent.origin = origin
     own = user_stack(frame, _CALLS_BACKWARD) if isinstance(node, BackwardCFunction) else ()
     if not own:
         return origin
     origin = replace(origin, stack=(*own, *_callers(forward.stack, node._forward_cls.forward.__code__)))
-    _remember(torch.autograd._get_sequence_nr() - 1, origin)  # checkpoints compute the forward pass there
+    sequence = torch.autograd._get_sequence_nr() - 1
+    _again.pop(sequence, None)
+    _remember(_again, sequence, origin)  # checkpoints compute the forward pass there
     return origin
+
+
+def _is_nested(node: torch.autograd.graph.Node, frame: FrameType | None) -> bool:
+    """Whether a backward pass runs that the `backward` of a `torch.autograd.Function` has begun."""
+    outer = -1 if isinstance(node, BackwardCFunction) else 0
+    while frame is not None and outer < 1:
+        outer += frame.f_code in _CALLS_BACKWARD
+        frame = frame.f_back
+    return outer > 0
 
 
 def _callers(stack: tuple[Frame, ...], code: CodeType) -> tuple[Frame, ...]:
@@ -114,11 +128,11 @@ def _callers(stack: tuple[Frame, ...], code: CodeType) -> tuple[Frame, ...]:
     return stack[inside[0] + 1 :] if inside else ()
 
 
-def _remember(sequence: int, origin: Origin) -> None:
+def _remember(known: dict[int, Origin], sequence: int, origin: Origin) -> None:
     """The first operation that is seen with a number is the one that autograd gave it to."""
-    if sequence < 0 or sequence in _forward:
+    if sequence < 0 or sequence in known:
         return
-    if len(_forward) >= MOST_FORWARD:
-        for oldest in list(_forward)[: MOST_FORWARD // 2]:
-            del _forward[oldest]
-    _forward[sequence] = origin
+    if len(known) >= MOST_FORWARD:
+        for oldest in list(known)[: MOST_FORWARD // 2]:
+            del known[oldest]
+    known[sequence] = origin

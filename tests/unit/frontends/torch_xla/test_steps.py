@@ -122,11 +122,15 @@ def test_gradients_of_a_function_stand_at_its_own_lines(provider, xla):
 
 
 def test_gradients_of_what_is_computed_again_stand_at_its_lines(provider, xla):
+    before = torch.ones(4).to(xla).requires_grad_()
+    for _ in range(64):  # its operations have the numbers that those of a backward pass begin with
+        before = before + 1
     value = torch.ones(4, 4).to(xla).requires_grad_()
     checkpoint(doubled_sine, value, use_reentrant=True).sum().backward()
     sync()
     rows = [row for row in provider.last.framework if row.backward]
     lines = {row.name: row.stack[0].line for row in rows}
+    assert before.shape == (4,)
     assert lines["aten::cos"] == line_of("sine")
     assert lines["aten::exp"] == line_of("exponential")
 
