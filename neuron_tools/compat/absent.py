@@ -7,12 +7,6 @@ from typing import Any
 
 from neuron_tools.errors import NeuronToolsError
 
-NOT_PARTITIONED = (
-    "AWS Neuron does not partition a program over NeuronCores either; start one process for each with "
-    "torchrun, and share the model out with neuronx-distributed or XlaFullyShardedDataParallel."
-)
-"""Why the SPMD parts of PyTorch/XLA are not there."""
-
 
 class AbsentError(NeuronToolsError, RuntimeError):
     """A part of AWS's packages is used that is not there."""

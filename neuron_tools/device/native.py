@@ -262,6 +262,26 @@ def unrecorded() -> Iterator[None]:
             suppress(previous)
 
 
+@contextmanager
+def uncounted_memory() -> Iterator[None]:
+    """What the block allocates takes memory of no NeuronCore: values of what lies in parts on several."""
+    previous = core().count_allocations(False)
+    try:
+        yield
+    finally:
+        core().count_allocations(previous)
+
+
+@contextmanager
+def without_values() -> Iterator[None]:
+    """Copies between host and device in the block take memory and time, and move no values."""
+    previous = core().move_values(False)
+    try:
+        yield
+    finally:
+        core().move_values(previous)
+
+
 def wall_now_ns() -> int:
     """The system's monotonic clock, for times outside virtual time."""
     return time.monotonic_ns()

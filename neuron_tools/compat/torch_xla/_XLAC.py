@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
+
 from .core import xla_model as xm
 
 _ir_debug = False
@@ -32,3 +34,9 @@ def _set_ir_debug(enabled: bool) -> None:
     """Accepted for compatibility."""
     global _ir_debug
     _ir_debug = enabled
+
+
+def _get_xla_sharding_spec(tensor: torch.Tensor) -> str:
+    """How a tensor lies over the cores, as XLA writes it; "" where nobody has said so."""
+    sharding = tensor.lazy.sharding if isinstance(tensor, XlaTensor) else None
+    return "" if sharding is None else sharding.text

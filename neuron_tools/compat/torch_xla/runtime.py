@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from neuron_tools.compat.absent import NOT_PARTITIONED, Absent
+from neuron_tools.frontends.torch_xla import spread as _spread, sync as _sync
+from neuron_tools.frontends.torch_xla.errors import XlaError as _XlaError
 
 from .core import xla_model as _model
 
@@ -16,16 +17,22 @@ def device_type() -> str:
 
 global_ordinal = process_index = _model.get_ordinal
 local_ordinal = _model.get_local_ordinal
-world_size = process_count = global_device_count = global_runtime_device_count = _model.xrt_world_size
-"""Each process of the job has one device."""
+world_size = process_count = _model.xrt_world_size
+"""Processes of the job."""
 
 
-def addressable_device_count() -> int:
-    """Devices of this process."""
-    return 1
+def global_runtime_device_count() -> int:
+    """NeuronCores of the job: each process has one, and all where one program is partitioned over them."""
+    return _spread.core_count() if is_spmd() else world_size()
 
 
-local_device_count = addressable_device_count
+def addressable_runtime_device_count() -> int:
+    """NeuronCores of this process."""
+    return _spread.core_count() if is_spmd() else 1
+
+
+global_device_count = global_runtime_device_count
+addressable_device_count = local_device_count = addressable_runtime_device_count
 
 
 def local_process_count() -> int:
@@ -34,12 +41,34 @@ def local_process_count() -> int:
 
 
 def is_spmd() -> bool:
-    """Whether one program is partitioned over devices; never here."""
-    return False
+    """Whether one program is partitioned over the NeuronCores of this process."""
+    return _spread.is_spread()
 
 
-use_spmd = Absent("torch_xla.runtime.use_spmd", NOT_PARTITIONED)
-"""Partitioning one program over devices is not there."""
+def use_spmd(auto: bool = False) -> None:
+    """Partition programs over the NeuronCores of this process from now on, as `mark_sharding` says.
+
+    Args:
+        auto: Let the compiler choose how tensors lie; not there.
+
+    Raises:
+        XlaError: `auto` is set, or there are other processes.
+    """
+    if auto:
+        raise _XlaError(
+            "The compiler does not choose how tensors lie: say it with mark_sharding, without auto."
+        )
+    if world_size() > 1:
+        raise _XlaError(
+            f"One process runs a partitioned program on all cores, and there are {world_size()}: start it "
+            "without torchrun; programs over several machines are not simulated."
+        )
+    _sync()
+    _spread.spread_programs()
+
+
+if os.environ.get("XLA_USE_SPMD", "0").lower() in ("1", "true"):
+    use_spmd()
 
 
 def using_pjrt() -> bool:

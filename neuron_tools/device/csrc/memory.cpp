@@ -28,6 +28,9 @@ namespace {
 
 constexpr int64_t kSmallBytes = 1 << 20;  // PyTorch's kSmallSize
 
+thread_local bool allocations_count = true;
+thread_local bool values_move = true;
+
 struct Ledger {
   std::mutex mutex;
   std::array<MemoryStatistics, kMemoryPools> statistics;  // by MemoryPool
@@ -140,15 +143,17 @@ void remove_from_ledger(Buffer* buffer) {
 
 void free_buffer(void* context) {
   auto* buffer = static_cast<Buffer*>(context);
-  remove_from_ledger(buffer);
-  remember_free(buffer->device, address_of(*buffer), buffer->bytes);
-  record_free(buffer->device, buffer->bytes, buffer->ordinal);
+  if (buffer->counted) {
+    remove_from_ledger(buffer);
+    remember_free(buffer->device, address_of(*buffer), buffer->bytes);
+    record_free(buffer->device, buffer->bytes, buffer->ordinal);
+  }
   delete buffer;
 }
 
 void check_limit(int device, int64_t bytes) {
   const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
-  if (limit == 0) {
+  if (limit == 0 || !allocations_count) {
     return;
   }
   auto& book = ledger(device);
@@ -233,7 +238,7 @@ c10::Allocator* device_allocator() {
 }
 
 c10::Storage allocate_host_storage(size_t bytes) {
-  if (values_are_skipped()) {
+  if (values_are_skipped() || !values_move) {
     return reserve_host_storage(bytes);
   }
   auto* host = c10::GetAllocator(c10::kCPU);
@@ -246,10 +251,25 @@ c10::DataPtr device_pointer(c10::Storage host, int device) {
   check_limit(device, bytes);
   void* data = const_cast<void*>(host.data());
   auto* buffer = new Buffer{std::move(host), device, bytes, next_ordinal.fetch_add(1)};
-  buffer->site = record_allocate(device, bytes, buffer->ordinal);
-  buffer->stack = remember_allocation(device, address_of(*buffer), bytes);
-  add_to_ledger(buffer);
+  buffer->counted = allocations_count;
+  if (buffer->counted) {
+    buffer->site = record_allocate(device, bytes, buffer->ordinal);
+    buffer->stack = remember_allocation(device, address_of(*buffer), bytes);
+    add_to_ledger(buffer);
+  }
   return c10::DataPtr(data, buffer, &free_buffer, neuron_device(device));
+}
+
+bool exchange_counted(bool counted) {
+  return std::exchange(allocations_count, counted);
+}
+
+bool copies_move_values() {
+  return values_move;
+}
+
+bool exchange_copies_move_values(bool move) {
+  return std::exchange(values_move, move);
 }
 
 Buffer* buffer_of(const c10::StorageImpl* storage) {

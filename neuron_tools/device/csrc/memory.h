@@ -31,6 +31,7 @@ struct Buffer {
   int64_t ordinal = 0;  // stands for the address: the same in every run of the same program
   AllocationSite site;
   AskerStack stack;  // taken where a memory history is kept
+  bool counted = true;
   Buffer* previous = nullptr;
   Buffer* next = nullptr;
 };
@@ -60,6 +61,15 @@ c10::Allocator* device_allocator();
 // Wraps host memory as device memory, without a copy. Throws c10::OutOfMemoryError over the limit.
 c10::DataPtr device_pointer(c10::Storage host, int device);
 c10::Storage allocate_host_storage(size_t bytes);
+
+// What the calling thread allocates from now on takes memory of no NeuronCore: whole values of tensors that
+// lie in parts on several. Returns what held before.
+bool exchange_counted(bool counted);
+
+// Whether copies between host and device that the calling thread makes move values. Where they do not, memory and time
+// are those of parts of a tensor whose whole values are elsewhere.
+bool copies_move_values();
+bool exchange_copies_move_values(bool move);
 
 // The buffer behind a storage, or null where the storage was made from a foreign pointer.
 Buffer* buffer_of(const c10::StorageImpl* storage);

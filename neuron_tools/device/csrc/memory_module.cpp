@@ -110,11 +110,21 @@ PyObject* get_memory_record(PyObject*, PyObject*) {
   });
 }
 
+PyObject* count_allocations(PyObject*, PyObject* argument) {
+  return PyBool_FromLong(exchange_counted(PyObject_IsTrue(argument) == 1));
+}
+
+PyObject* move_values(PyObject*, PyObject* argument) {
+  return PyBool_FromLong(exchange_copies_move_values(PyObject_IsTrue(argument) == 1));
+}
+
 }  // namespace
 
 PyMethodDef memory_functions[] = {
     {"set_memory_history", set_history, METH_VARARGS, nullptr},
     {"memory_record", get_memory_record, METH_NOARGS, nullptr},
+    {"count_allocations", count_allocations, METH_O, nullptr},
+    {"move_values", move_values, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -68,6 +68,9 @@ at::Tensor efficient_zero_tensor(
 }
 
 void copy_bytes(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  if (!copies_move_values()) {
+    return;
+  }
   if (skips_values_of(from) || skips_values_of(to)) {
     if (!on_device(to)) {
       at::Tensor(to).zero_();

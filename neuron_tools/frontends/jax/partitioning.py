@@ -7,19 +7,25 @@ where it is asked to.
 from __future__ import annotations
 
 import math
+import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neuron_tools.compiler.hlo import Module
+from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.jax.hlo_file import module_bytecode
 from neuron_tools.frontends.jax.patches import Patches
+from neuron_tools.frozen import frozen
 
 _PARTITIONS = re.compile(r"^(\d+)")
 _PASS = "spmd-partitioning"
@@ -28,6 +34,9 @@ _WRITTEN = f"*after_{_PASS}*.hlo.pb"
 _MODULE_FIELD = b"\x0a"
 """Starts `hlo_module` of an `HloProto` (xla/service/hlo.proto)."""
 
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_GIVEN = "mhlo.spmd_output_sharding"
+_GROUP = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
 _GROUPS = "replica_groups"
 _MESH = re.compile(r'"(\w+)"=(\d+)')
 _MESH_NAME = re.compile(r"mesh = @(\w+)")
@@ -81,6 +90,94 @@ def bytecode_of(part: bytes) -> bytes:
         PartitioningError: It is none.
     """
     return _with_plain_groups(module_bytecode(_module(part)))
+
+
+@frozen
+class Part:
+    """What one device runs of a partitioned module.
+
+    Attributes:
+        bytecode: StableHLO with locations, in MLIR's bytecode.
+        results: How the results lie over the devices, as `OpSharding` is written.
+    """
+
+    bytecode: bytes
+    results: tuple[str, ...]
+
+
+def split(text: str, devices: int, free: Sequence[bool]) -> Part:
+    """Partition a module over devices.
+
+    Args:
+        text: StableHLO. Arguments say in the attribute `mhlo.sharding` how they lie over the devices.
+        devices: How many.
+        free: For each result whether XLA may choose how it lies; the others have the attribute, too.
+
+    Raises:
+        PartitioningError: XLA cannot partition it, or jaxlib is absent, of which it is a part.
+    """
+    if find_spec("jax") is None:
+        raise PartitioningError(
+            'Programs are partitioned by XLA, which is part of jaxlib: pip install "neuron-tools[jax]".'
+        )
+    os.environ.setdefault(
+        _LOG_LEVEL, "2"
+    )  # XLA would say in each process that its partitioner is an older one
+    from jax._src.interpreters import mlir
+    from jaxlib import xla_client
+    from jaxlib.mlir import ir
+
+    client = _client(devices)
+    options = _options(devices, free)
+    with mlir.make_ir_context():
+        whole = mlir.module_to_bytecode(ir.Module.parse(text))
+    with partitioned(options) as read:
+        try:
+            client.compile_and_load(whole, xla_client.DeviceList(tuple(client.devices())), options)
+        except Exception as error:  # what XLA's CPU cannot run may be partitioned all the same
+            if not read():
+                raise PartitioningError(f"XLA cannot partition the program: {error}") from error
+        bytecode = bytecode_of(read())
+    with mlir.make_ir_context():
+        attributes = ir.Module.parse(bytecode).operation.attributes
+        return Part(bytecode, _shardings(str(attributes[_GIVEN]).strip('"'), len(free)))
+
+
+def read_part(bytecode: bytes, **options: Any) -> Module:
+    """The module of one device, by `compiler.stablehlo.read_module` with its options."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    with mlir.make_ir_context():
+        return read_module(ir.Module.parse(bytecode), **options)
+
+
+@lru_cache(maxsize=4)
+def _client(devices: int) -> Any:
+    """XLA's CPU with as many devices, whatever JAX itself has."""
+    from jaxlib import xla_client
+
+    return xla_client.make_cpu_client(num_devices=devices)
+
+
+def _options(devices: int, free: Sequence[bool]) -> Any:
+    from jaxlib import xla_client
+
+    options = xla_client.CompileOptions()
+    options.num_partitions = devices
+    build = options.executable_build_options
+    build.num_partitions, build.num_replicas = devices, 1
+    build.use_spmd_partitioning, build.use_shardy_partitioner = True, False
+    build.allow_spmd_sharding_propagation_to_output = list(free)
+    build.device_assignment = xla_client.DeviceAssignment.create(np.arange(devices).reshape(1, devices))
+    return options
+
+
+def _shardings(text: str, count: int) -> tuple[str, ...]:
+    """One a result: of several they stand in braces."""
+    if not text.startswith("{{"):
+        return (text,) * count
+    return tuple(_GROUP.findall(text[1:-1]))
 
 
 def _module(proto: bytes) -> bytes:

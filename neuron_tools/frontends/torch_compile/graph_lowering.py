@@ -16,7 +16,13 @@ from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framewor
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
-from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
+from neuron_tools.frontends.torch_lowering.lowering import (
+    PartOfModule,
+    PortableModule,
+    lower,
+    lower_part,
+    lower_to_text,
+)
 from neuron_tools.frontends.torch_lowering.pairs import value_of
 from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
@@ -55,6 +61,50 @@ def lower_graph(
     framework = [describe(node) for node in calls] if describe else framework_rows(graph, root, backward)
     call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
     return run_clean(lower, lambda builder: _Walker(call, builder, bases=True).walk(), framework, name)
+
+
+def lower_graph_part(
+    graph: fx.Graph,
+    arguments: Sequence[Any],
+    name: str,
+    devices: int,
+    shardings: Mapping[int, str],
+    *,
+    parameter_kinds: Sequence[str] = (),
+    parameter_names: Sequence[str] = (),
+    describe: Callable[[fx.Node], FrameworkOperation],
+) -> PartOfModule:
+    """Lower a graph partitioned over devices: what each of them runs.
+
+    Args:
+        graph: As in `lower_graph`.
+        arguments: Likewise; row-major.
+        name: Likewise.
+        devices: How many.
+        shardings: How placeholders lie over them, in XLA's text; those that are not named are whole on each.
+        parameter_kinds: As in `lower_graph`.
+        parameter_names: Likewise.
+        describe: Likewise.
+
+    Returns:
+        The module, and how each output of the graph lies: "" for one that is a parameter or no tensor.
+
+    Raises:
+        PartitioningError: XLA cannot partition it, or jaxlib is absent, of which that is a part.
+    """
+    calls = _operators(graph)
+    call = _GraphCall(
+        graph, {node: row for row, node in enumerate(calls)}, arguments, parameter_kinds, parameter_names
+    )
+    outputs: list[int] = []
+
+    def build(builder: GraphBuilder) -> list[fx.Node]:
+        made, outputs[:] = _outputs_of(_Walker(call, builder))
+        return made
+
+    framework = [describe(node) for node in calls]
+    part = run_clean(lower_part, build, framework, name, devices, shardings)
+    return replace(part, results=tuple(part.results[at] if at >= 0 else "" for at in outputs))
 
 
 def framework_rows(graph: fx.Graph, root: ModuleRoot | None, backward: bool) -> list[FrameworkOperation]:
@@ -106,14 +156,18 @@ def _to_text(call: _GraphCall) -> PortableModule:
     outputs: list[int] = []
 
     def build(builder: GraphBuilder) -> list[fx.Node]:
-        walker = _Walker(call, builder)
-        made = walker.walk()
-        outputs[:] = [made.index(leaf) if leaf in made else -1 for leaf in walker.outputs]
+        made, outputs[:] = _outputs_of(_Walker(call, builder))
         return made
 
     portable = lower_to_text(build)
     positions = tuple(portable.results[index] if index >= 0 else -1 for index in outputs)
     return replace(portable, results=positions)
+
+
+def _outputs_of(walker: _Walker) -> tuple[list[fx.Node], list[int]]:
+    """The results of a walk, and for each output of the graph its position among these; -1: it is none."""
+    made = walker.walk()
+    return made, [made.index(leaf) if leaf in made else -1 for leaf in walker.outputs]
 
 
 @frozen

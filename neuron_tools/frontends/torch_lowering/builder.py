@@ -34,11 +34,13 @@ class GraphBuilder:
         homes: New value of a parameter -> the parameter, whose memory it takes over.
 
     Args:
-        spell_out: Let torch-mlir spell out activation functions that the chip has in one instruction.
+        foreign: For a compiler that is not ours: what it knows of calls that torch-mlir must not see. Then
+            torch-mlir spells out the activation functions that the chip has in one instruction.
     """
 
-    def __init__(self, *, spell_out: bool = False) -> None:
-        self._spell_out = spell_out
+    def __init__(self, foreign: Callable[[fx.Node], Intrinsic | None] | None = None) -> None:
+        self._intrinsic_of = foreign or intrinsic_of
+        self._is_foreign = foreign is not None
         self.graph = fx.Graph()
         self.parameters: list[fx.Node] = []
         self.kinds: list[str] = []
@@ -91,7 +93,7 @@ class GraphBuilder:
         """A value in memory of its own, moved there by the framework operation `row`."""
         copied = self.graph.call_function(torch.ops.aten.clone.default, (node,))
         copied.meta = {"val": node.meta["val"], "row": row, COMPLEX: node.meta.get(COMPLEX)}
-        if not self._spell_out:
+        if not self._is_foreign:
             copied.meta["intrinsic"] = Intrinsic("copy")
         return copied
 
@@ -132,7 +134,7 @@ class GraphBuilder:
         replacement = replacement_of(copy.target)
         if replacement is not None:
             return self._taken_apart(copy, replacement)
-        verdict = (None if self._spell_out else intrinsic_of(copy)) or VERDICTS.of(copy)
+        verdict = self._intrinsic_of(copy) or VERDICTS.of(copy)
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
         elif verdict is not None:

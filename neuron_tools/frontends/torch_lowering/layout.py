@@ -55,6 +55,12 @@ class StoredTensor:
         """Whether every element has a place of its own in memory, without a broadcast dimension."""
         return self.stored_sizes == self.permuted(self.storage_order).sizes
 
+    @property
+    def row_major(self) -> StoredTensor:
+        """The same tensor with its elements in the order of its dimensions, each in a place of its own."""
+        strides = torch.empty(self.sizes, device="meta").stride()
+        return StoredTensor(self.dtype, self.sizes, tuple(strides))
+
     def place(self, builder: GraphBuilder, name: str = "argument", kind: str = "input", row: int = 0) -> Any:
         """Add the parameter in storage order and the views that lead to this tensor."""
         node = builder.parameter(fake_tensor(self.stored_sizes, None, self.dtype), name, kind)

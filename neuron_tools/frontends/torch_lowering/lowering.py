@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from torch import fx
@@ -12,11 +13,13 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.compiler.hlo import Module, Operation, Value
 from neuron_tools.compiler.stablehlo import read_module
+from neuron_tools.frontends.jax.partitioning import read_part, split
 from neuron_tools.frontends.torch_lowering import mlir
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, split_results
 from neuron_tools.frontends.torch_lowering.fake import tensor_type
-from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.intrinsics import intrinsic_of, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
+from neuron_tools.frontends.torch_lowering.rejoined import WHOLE, Shardings, rejoin, seen_by_partitioner
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
 from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
@@ -84,7 +87,64 @@ def lower_to_text(build: Build) -> PortableModule:
             text = str(mlir.to_stablehlo(partitioned.graph))
         return PortableModule(text, partitioned.results, tuple(dict.fromkeys(missing)))
 
-    return _until_it_lowers(build, lambda: GraphBuilder(spell_out=True), finish)
+    return _until_it_lowers(build, lambda: GraphBuilder(lambda node: None), finish)
+
+
+@frozen
+class PartOfModule:
+    """What each device runs of a computation that is partitioned over several.
+
+    Attributes:
+        module: With its collectives; parameters and results have the sizes of one device's part.
+        results: How the results lie over the devices.
+    """
+
+    module: Module
+    results: tuple[str, ...]
+
+
+def lower_part(
+    build: Build,
+    framework: Sequence[FrameworkOperation],
+    name: str,
+    devices: int,
+    shardings: Mapping[int, str],
+) -> PartOfModule:
+    """Lower what `build` adds, partitioned over devices by XLA.
+
+    Args:
+        build: As in `lower`; it may have calls that become custom calls `MARK`.
+        framework: Likewise.
+        name: Likewise.
+        devices: How many.
+        shardings: How parameters lie over them, in XLA's text; those that are not named are whole on each.
+            New values of parameters lie as these do.
+
+    Raises:
+        LoweringFailure: As in `lower`.
+        PartitioningError: XLA cannot partition it, or jaxlib is absent, of which that is a part.
+    """
+
+    def finish(builder: GraphBuilder, results: Sequence[fx.Node], partitioned: Partition) -> PartOfModule:
+        aliases = _aliases(builder, results)
+        written = {result: shardings.get(parameter, WHOLE) for result, parameter in aliases}
+        with mlir.LOCK:
+            module = mlir.to_stablehlo(partitioned.graph)
+            text = rejoin(module, partitioned, Shardings(len(builder.parameters), shardings, written))
+        part = split(text, devices, [position not in written for position in range(len(results))])
+        read = read_part(
+            part.bytecode,
+            framework=tuple(framework),
+            parameter_kinds=tuple(builder.kinds),
+            parameter_names=tuple(str(node.target) for node in builder.parameters),
+            warnings=partitioned.warnings,
+        )
+        named = replace(read, name=name, aliases=aliases)
+        return PartOfModule(
+            with_own_results(named, [node.meta.get("row", 0) for node in results]), part.results
+        )
+
+    return _until_it_lowers(build, lambda: GraphBuilder(partial(seen_by_partitioner, intrinsic_of)), finish)
 
 
 def _until_it_lowers(

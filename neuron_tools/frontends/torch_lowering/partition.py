@@ -61,6 +61,11 @@ class Partition:
     results: tuple[int, ...]
     cuts: tuple[Cut, ...]
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to say of calls without a lowering, once each."""
+        return tuple(dict.fromkeys(cut.intrinsic.warning for cut in self.cuts if cut.intrinsic.warning))
+
 
 def partition(parameters: Sequence[fx.Node], results: Sequence[fx.Node]) -> Partition:
     """Cut every live node with `meta["intrinsic"]`.
@@ -177,7 +182,6 @@ def splice(module: Module, partitioned: Partition, parameter_count: int) -> Modu
                 framework=(cut.row,) if cut.row >= 0 else (),
             )
         )
-    warnings = dict.fromkeys(cut.intrinsic.warning for cut in partitioned.cuts if cut.intrinsic.warning)
     return Module(
         name=module.name,
         values=module.values,
@@ -187,29 +191,36 @@ def splice(module: Module, partitioned: Partition, parameter_count: int) -> Modu
         framework=module.framework,
         parameter_kinds=module.parameter_kinds[:parameter_count],
         parameter_names=module.parameter_names[:parameter_count],
-        warnings=(*module.warnings, *warnings),
+        warnings=(*module.warnings, *partitioned.warnings),
     )
 
 
 def _in_order(operations: list[Operation]) -> list[Operation]:
     """Operations ordered so that every operand is made before it is used; otherwise as they stand."""
     producer = {result: index for index, operation in enumerate(operations) for result in operation.results}
-    ordered: list[Operation] = []
+    return [operations[at] for at in in_order([_producers(each, producer) for each in operations])]
+
+
+def in_order(needed: Sequence[Sequence[int]]) -> list[int]:
+    """Positions ordered so that what each needs comes before it; otherwise as they stand.
+
+    Args:
+        needed: For each position, those that it needs.
+    """
+    ordered: list[int] = []
     done: set[int] = set()
-    for root in range(len(operations)):
+    for root in range(len(needed)):
         stack = [root]
         while stack:
             index = stack[-1]
-            waiting = (
-                [] if index in done else [p for p in _producers(operations[index], producer) if p not in done]
-            )
+            waiting = [] if index in done else [other for other in needed[index] if other not in done]
             if waiting:
                 stack += waiting
                 continue
             stack.pop()
             if index not in done:
                 done.add(index)
-                ordered.append(operations[index])
+                ordered.append(index)
     return ordered
 
 

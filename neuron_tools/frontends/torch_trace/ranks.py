@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.together import run_at_once
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.operator import check_inputs, load
-from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
+from neuron_tools.frontends.torch_trace.placement import check_cores
 from neuron_tools.frontends.torch_trace.plain_errors import keeps_errors
 from neuron_tools.frontends.torch_trace.ranked_program import RankedCall
 from neuron_tools.frontends.torch_trace.ranked_values import for_each_rank
@@ -215,29 +216,8 @@ def _timed(brought: Sequence[_Rank], on_device: bool) -> list[Tensors]:
         ready = [provider.executable_of(rank.loaded.neff.program, rank.digest) for rank in brought]
         values = _values(brought)
         results = [[value.to(f"neuron:{rank}") for value in own] for rank, own in enumerate(values)]
-    _begin_together(len(brought))
-    for rank, (executable, duration_ns) in zip(brought, ready):
-        with on_core(rank.number):
-            native.run_graph(executable, duration_ns, native.intern_name(rank.loaded.neff.program.name))
-    _end_together(len(brought))
+    run_at_once(ready, brought[0].loaded.neff.program.name)
     del held
     if on_device:
         return results
     return [[result.cpu() for result in results[0]], *values[1:]]
-
-
-def _begin_together(ranks: int) -> None:
-    from neuron_tools.device import native
-
-    issued = [native.issue_collective(core, False) for core in range(ranks)]
-    ready_ns = max((each[1] for each in issued if each), default=0)
-    for core in range(ranks):
-        native.hold_stream(core, ready_ns)
-
-
-def _end_together(ranks: int) -> None:
-    """Let no rank be done before the last one is, which began last: its collectives wait for that."""
-    streams = [torch.accelerator.current_stream(torch.device("neuron", core)) for core in range(ranks)]
-    done = streams[-1].record_event()
-    for stream in streams[:-1]:
-        stream.wait_event(done)

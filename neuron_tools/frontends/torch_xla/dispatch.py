@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.device import native
-from neuron_tools.frontends.torch_xla import attention, collectives, precision
+from neuron_tools.frontends.torch_xla import attention, collectives, precision, spread
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
@@ -65,7 +65,7 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Compute an operation's values beside the program's clock, and add it to the graph."""
     leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
     _refuse_others(func, leaves)
-    with native.unrecorded():
+    with native.unrecorded(), spread.whole_values():
         origin = current_origin()
         graph = current_graph()
         inner = [_inner(leaf) for leaf in leaves]
@@ -201,14 +201,17 @@ def to_host(value: Any) -> Any:
         return value
     sync()
     METRICS.count("TransferFromDevice")
-    return value.lazy.inner.to("cpu").to(value.dtype)
+    return spread.read(value.lazy).to(value.dtype)
 
 
 def from_host(value: torch.Tensor, non_blocking: bool = False) -> XlaTensor:
     """A tensor of the CPU on the device."""
     METRICS.count("TransferToDevice")
     narrowed = value.detach().to(precision.on_device(value.dtype))
-    return XlaTensor(LazyValue(narrowed.to(neuron_device(), non_blocking=non_blocking)), value.dtype)
+    if not spread.is_spread():
+        return XlaTensor(LazyValue(narrowed.to(neuron_device(), non_blocking=non_blocking)), value.dtype)
+    with native.unrecorded(), native.uncounted_memory():  # the graph that needs it copies its parts
+        return XlaTensor(LazyValue(narrowed.to(neuron_device())), value.dtype)
 
 
 def _to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
@@ -253,11 +256,12 @@ def _fill_from_host(destination: XlaTensor, source: torch.Tensor, non_blocking: 
     current_graph().forget_last()
     moved = from_host(source.to("cpu", destination.dtype), non_blocking)
     if moved.stride() != destination.stride():
-        inner = torch.empty_strided(
-            destination.shape, destination.stride(), dtype=moved.lazy.inner.dtype, device=neuron_device()
-        )
-        with native.unrecorded():
-            inner.copy_(moved.lazy.inner)
+        with spread.whole_values():
+            inner = torch.empty_strided(
+                destination.shape, destination.stride(), dtype=moved.lazy.inner.dtype, device=neuron_device()
+            )
+            with native.unrecorded():
+                inner.copy_(moved.lazy.inner)
         destination.lazy.inner = inner
         return
     destination.lazy.inner = moved.lazy.inner

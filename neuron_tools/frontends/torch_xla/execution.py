@@ -5,28 +5,39 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from dataclasses import dataclass
+from itertools import zip_longest
 
 import torch
 
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.device import native
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.together import run_at_once
+from neuron_tools.frontends.torch_xla import spread
 from neuron_tools.frontends.torch_xla.causes import cause_of
 from neuron_tools.frontends.torch_xla.graph import GraphSignature, RecordedGraph
 from neuron_tools.frontends.torch_xla.kept_graphs import keep_compiled
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import user_stack
+from neuron_tools.frontends.torch_xla.sharding import Sharding
 from neuron_tools.frontends.torch_xla.tensor import neuron_device
-from neuron_tools.frontends.torch_xla.tracing import lower_recorded
-from neuron_tools.frozen import frozen
+from neuron_tools.frontends.torch_xla.tracing import lower_recorded, lower_recorded_part
 
 
-@frozen
+@dataclass
 class KnownGraph:
-    """A graph that ran before: its number and its name."""
+    """A graph that ran before.
+
+    Attributes:
+        number: Its number.
+        name: Its name.
+        shardings: Of a partitioned one, how its results lie over the cores.
+    """
 
     number: int
     name: str
+    shardings: tuple[str, ...] = ()
 
 
 _current = RecordedGraph()
@@ -46,15 +57,37 @@ def sync() -> None:
     if not graph.operations:
         return
     _current = RecordedGraph()
+    graph.settle()
     outputs = graph.outputs()
     with native.paused_clock():
         known = _look_up(graph.signature(outputs))
         timed = _timed(graph, outputs, known)
+    for value in graph.held:
+        spread.bring(value)
     if timed is not None:
-        executable, duration_ns = timed
-        METRICS.add("ExecuteTime", duration_ns)
-        with torch.neuron.device(neuron_device()):
-            native.run_graph(executable, duration_ns, native.intern_name(known.name))
+        METRICS.add("ExecuteTime", timed[1])
+        _run(timed, known.name)
+    if spread.is_spread():
+        _lay_out(graph, outputs, known)
+
+
+def _run(timed: tuple[int, int], name: str) -> None:
+    if spread.is_spread():
+        run_at_once([timed] * spread.core_count(), name)
+        return
+    with torch.neuron.device(neuron_device()):
+        native.run_graph(*timed, native.intern_name(name))
+
+
+def _lay_out(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) -> None:
+    """Let the results lie over the cores as the partitioner chose."""
+    for number, sharding in zip_longest(outputs, known.shardings, fillvalue=""):
+        value = graph.made(int(number))
+        if value is None:
+            continue
+        if sharding:
+            value.sharding = Sharding.parse(sharding)
+        spread.make(value)
 
 
 def _look_up(signature: GraphSignature) -> KnownGraph:
@@ -77,7 +110,11 @@ def _place() -> str:
 def _timed(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) -> tuple[int, int] | None:
     def lower() -> Module:
         METRICS.count("CompiledGraphs")
-        return lower_recorded(graph, outputs, known.name)
+        if not spread.is_spread():
+            return lower_recorded(graph, outputs, known.name)
+        part = lower_recorded_part(graph, outputs, known.name, spread.core_count())
+        known.shardings = part.results
+        return part.module
 
     provider = executables.current()
     if provider is None:

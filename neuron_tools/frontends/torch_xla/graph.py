@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_xla.origin import Origin
+from neuron_tools.frontends.torch_xla.spread import is_spread
 from neuron_tools.frontends.torch_xla.tensor import LazyValue
 from neuron_tools.frozen import frozen
 
@@ -51,11 +52,19 @@ class RecordedOperation:
 
 @frozen
 class GraphInput:
-    """A value from before the graph: its layout, its number in the graph, and whether it is a parameter."""
+    """A value from before the graph.
+
+    Attributes:
+        number: In the graph.
+        layout: Its type and layout.
+        is_weight: Whether it is a parameter.
+        sharding: How it lies over the cores of a partitioned program, in XLA's text; "" where it is whole.
+    """
 
     number: int
     layout: StoredTensor
     is_weight: bool
+    sharding: str = ""
 
 
 @dataclass
@@ -66,11 +75,13 @@ class RecordedGraph:
         serial: Number of the graph in this process.
         operations: In order.
         inputs: In the order of their first use.
+        held: Their values, where the graph is to be partitioned: they are copied to the cores when it runs.
     """
 
     serial: int = field(default_factory=lambda: next(_numbers))
     operations: list[RecordedOperation] = field(default_factory=list)
     inputs: list[GraphInput] = field(default_factory=list)
+    held: list[LazyValue] = field(default_factory=list)
     _made: list[tuple[int, weakref.ref[LazyValue]]] = field(default_factory=list)
     _count: int = 0
 
@@ -79,6 +90,8 @@ class RecordedGraph:
         if lazy.graph != self.serial:
             self._give_number(lazy)
             self.inputs.append(GraphInput(lazy.number, StoredTensor.of(lazy.inner), is_weight))
+            if is_spread():
+                self.held.append(lazy)
         return lazy.number
 
     def add(
@@ -105,6 +118,15 @@ class RecordedGraph:
                 lazy.graph = lazy.number = -1
         self._made = [(number, reference) for number, reference in self._made if number not in results]
         self._count -= len(results)
+
+    def settle(self) -> None:
+        """Note how the inputs lie over the cores, which is known when the graph runs."""
+        for at, value in enumerate(self.held):
+            self.inputs[at] = replace(self.inputs[at], sharding=value.sharding.text if value.sharding else "")
+
+    def made(self, number: int) -> LazyValue | None:
+        """The value of an operation that has a number; None where nobody holds it any more."""
+        return next((reference() for other, reference in self._made if other == number), None)
 
     def outputs(self) -> tuple[int, ...]:
         """Numbers of the values that somebody still holds."""

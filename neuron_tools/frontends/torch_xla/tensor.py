@@ -11,6 +11,7 @@ import torch
 from torch import _utils
 
 from neuron_tools.device import native
+from neuron_tools.frontends.torch_xla.sharding import Sharding
 
 DEVICE = torch.device("xla", 0)
 
@@ -21,6 +22,12 @@ def neuron_device() -> torch.device:
     return torch.device("neuron", int(native.core().current_device()))
 
 
+class Parts(list[torch.Tensor]):
+    """What each NeuronCore has of a value."""
+
+    __slots__ = ("__weakref__",)
+
+
 class LazyValue:
     """What a tensor holds.
 
@@ -28,14 +35,18 @@ class LazyValue:
         inner: The same tensor on the `neuron` device; its values are there at once, its time is not.
         graph: Number of the recorded graph that knows the value.
         number: Its number in that graph.
+        sharding: How it lies over the cores of a partitioned program; None where nobody has said so.
+        parts: What these have of it; None where they have nothing yet.
     """
 
-    __slots__ = ("__weakref__", "graph", "inner", "number")
+    __slots__ = ("__weakref__", "graph", "inner", "number", "parts", "sharding")
 
     def __init__(self, inner: torch.Tensor) -> None:
         self.inner = inner
         self.graph = -1
         self.number = -1
+        self.sharding: Sharding | None = None
+        self.parts: Parts | None = None
 
 
 class XlaTensor(torch.Tensor):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
+from torch._decomp import get_decompositions
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.compiler.hlo import Module
-from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph
+from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph, lower_graph_part
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor
 from neuron_tools.frontends.torch_lowering.intrinsics import call_name
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_lowering.lowering import PartOfModule
 from neuron_tools.frontends.torch_xla.graph import RecordedGraph, RecordedOperation, ValueNumber
 from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.records.program import FrameworkOperation
 
 _ORIGIN = "origin"
 _aten = torch.ops.aten
+_TAKEN_APART = get_decompositions([_aten.gelu, _aten.gelu_backward])
+"""What a partitioner has no operation for, and torch-mlir spells as a polynomial."""
 
 
 def lower_recorded(graph: RecordedGraph, outputs: Sequence[int], name: str) -> Module:
@@ -31,20 +36,68 @@ def lower_recorded(graph: RecordedGraph, outputs: Sequence[int], name: str) -> M
         outputs: Numbers of the values that are wanted; arguments that operations wrote are written anyway.
         name: The module's name.
     """
-    traced = run_clean(trace_recorded, graph, outputs)
-    kinds = ["weight" if value.is_weight else "input" for value in graph.inputs]
+    layouts = [value.layout for value in graph.inputs]
+    traced = run_clean(trace_recorded, graph, layouts, outputs)
+    kinds, names = _parameters(graph)
     return lower_graph(
+        traced, layouts, name, parameter_kinds=kinds, parameter_names=names, describe=_described
+    )
+
+
+def lower_recorded_part(
+    graph: RecordedGraph, outputs: Sequence[int], name: str, devices: int
+) -> PartOfModule:
+    """What each device runs of a recorded graph that is partitioned over several.
+
+    Args:
+        graph: What was recorded.
+        outputs: As in `lower_recorded`.
+        name: The module's name.
+        devices: How many.
+
+    Returns:
+        The module, and how each of the outputs lies over the devices; "" for one that lies as an argument
+        does.
+
+    Raises:
+        PartitioningError: XLA cannot partition it.
+    """
+    layouts = [value.layout.row_major for value in graph.inputs]
+    traced = run_clean(trace_recorded, graph, layouts, outputs, _TAKEN_APART)
+    shardings = {at: value.sharding for at, value in enumerate(graph.inputs) if value.sharding}
+    kinds, names = _parameters(graph)
+    return lower_graph_part(
         traced,
-        [value.layout for value in graph.inputs],
+        layouts,
         name,
+        devices,
+        shardings,
         parameter_kinds=kinds,
-        parameter_names=[f"{kind}{index}" for index, kind in enumerate(kinds)],
+        parameter_names=names,
         describe=_described,
     )
 
 
-def trace_recorded(graph: RecordedGraph, outputs: Sequence[int]) -> fx.Graph:
-    """Functional ATen calls with one placeholder per input; what is written is copied back at the end."""
+def _parameters(graph: RecordedGraph) -> tuple[list[str], list[str]]:
+    """Kinds and names of the inputs."""
+    kinds = ["weight" if value.is_weight else "input" for value in graph.inputs]
+    return kinds, [f"{kind}{index}" for index, kind in enumerate(kinds)]
+
+
+def trace_recorded(
+    graph: RecordedGraph,
+    layouts: Sequence[StoredTensor],
+    outputs: Sequence[int],
+    taken_apart: Mapping[Any, Callable[..., Any]] | None = None,
+) -> fx.Graph:
+    """Functional ATen calls with one placeholder per input; what is written is copied back at the end.
+
+    Args:
+        graph: What was recorded.
+        layouts: Of its inputs.
+        outputs: Numbers of the values that are wanted.
+        taken_apart: Operators that are traced as what these functions do.
+    """
 
     def replay(*inputs: torch.Tensor) -> list[torch.Tensor]:
         values: dict[int, Any] = {value.number: tensor for value, tensor in zip(graph.inputs, inputs)}
@@ -54,9 +107,10 @@ def trace_recorded(graph: RecordedGraph, outputs: Sequence[int]) -> fx.Graph:
         return [values[number] for number in outputs]
 
     with FAKE_MODE, torch.no_grad():
-        layouts = [value.layout for value in graph.inputs]
         inputs = [fake_tensor(layout.sizes, layout.strides, layout.dtype) for layout in layouts]
-        traced = make_fx(torch.func.functionalize(replay, remove="mutations"))(*inputs).graph
+        traced = make_fx(torch.func.functionalize(replay, remove="mutations"), dict(taken_apart or {}))(
+            *inputs
+        ).graph
     traced.eliminate_dead_code()
     return traced
 

@@ -23,18 +23,6 @@ def test_a_closed_part_can_be_named_and_says_that_it_is_not_there(names):
         get_compile_command()
 
 
-def test_one_program_over_several_cores_is_refused(names):
-    import torch_xla.distributed.spmd as xs
-    import torch_xla.runtime as xr
-    from torch_xla.distributed.spmd.xla_sharding import Mesh
-    from torch_xla.experimental.xla_sharding import mark_sharding
-
-    assert not xr.is_spmd()
-    for use in (xr.use_spmd, xs.mark_sharding, Mesh, mark_sharding):
-        with pytest.raises(AbsentError, match="start one process for each with torchrun"):
-            use()
-
-
 def test_a_kernel_for_tpus_can_be_imported_and_says_what_to_call_instead(names):
     from torch_xla.experimental.custom_kernel import flash_attention
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
+
+
+def _shard(batch: Any, sharding: Any) -> None:
+    if isinstance(sharding, Mapping):
+        for key, value in batch.items():
+            _shard(value, sharding.get(key))
+    elif sharding is not None:
+        for tensor in pytree.tree_leaves(batch):
+            if isinstance(tensor, torch.Tensor) and sharding.can_apply(tensor):
+                sharding.apply(tensor)
 
 
 class PerDeviceLoader:
@@ -21,7 +32,9 @@ class PerDeviceLoader:
         for number, batch in enumerate(self._loader.source):
             if number and number % per_execution == 0:
                 xm.mark_step()
-            yield xm.send_cpu_data_to_device(batch, self._device)
+            moved = xm.send_cpu_data_to_device(batch, self._device)
+            _shard(moved, self._loader.input_sharding)
+            yield moved
         xm.mark_step()
 
     def __len__(self) -> int:
@@ -35,6 +48,8 @@ class ParallelLoader:
         cpu_loader: Gives batches on the CPU.
         devices: The devices of this process: one.
         batches_per_execution: After how many batches a step ends.
+        input_sharding: How tensors of a batch lie over the cores of a partitioned program, those of as many
+            dimensions: a `ShardingSpec`, or one for each key of a batch that is a dictionary.
         **options: Sizes of queues and their like; batches are moved when they are asked for.
     """
 
@@ -43,10 +58,12 @@ class ParallelLoader:
         cpu_loader: Iterable[Any],
         devices: Sequence[torch.device],
         batches_per_execution: int = 1,
+        input_sharding: Any = None,
         **options: Any,
     ) -> None:
         self.source = cpu_loader
         self.batches_per_execution = batches_per_execution
+        self.input_sharding = input_sharding
         self._devices = devices
 
     def per_device_loader(self, device: torch.device) -> PerDeviceLoader:
@@ -74,8 +91,8 @@ class MpDeviceLoader:
         self._options = options
 
     def __iter__(self) -> Iterator[Any]:
-        options = {name: value for name, value in self._options.items() if name != "input_sharding"}
-        return iter(ParallelLoader(self._loader, [self._device], **options).per_device_loader(self._device))
+        loader = ParallelLoader(self._loader, [self._device], **self._options)
+        return iter(loader.per_device_loader(self._device))
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]  # where it has no length, len() says so

@@ -1,5 +1,4 @@
-"""`torch_xla.experimental.xla_sharding`: nothing of it is there; its names can be imported."""
+"""`torch_xla.experimental.xla_sharding`: the older place of `torch_xla.distributed.spmd`."""
 
-from neuron_tools.compat.absent import NOT_PARTITIONED, names_of
-
-__getattr__ = names_of(__name__, NOT_PARTITIONED)
+from ..distributed.spmd import *  # noqa: F403, TID252  # found as torch_xla
+from ..distributed.spmd import __all__ as __all__  # noqa: TID252  # likewise

@@ -1,5 +1,7 @@
-"""`torch_xla.distributed.spmd`: nothing of it is there, as on Neuron; its names can be imported."""
+"""`torch_xla.distributed.spmd`: one program that is partitioned over the cores of its process."""
 
-from neuron_tools.compat.absent import NOT_PARTITIONED, names_of
+from . import xla_sharding
+from .xla_sharding import *  # noqa: F403  # its `__all__` is the package's
 
-__getattr__ = names_of(__name__, NOT_PARTITIONED)
+__all__ = xla_sharding.__all__
+__getattr__ = xla_sharding.__getattr__

@@ -1,5 +1,327 @@
-"""`torch_xla.distributed.spmd.xla_sharding`: nothing of it is there; its names can be imported."""
+"""`torch_xla.distributed.spmd.xla_sharding`: meshes of cores, and how tensors lie over them."""
 
-from neuron_tools.compat.absent import NOT_PARTITIONED, names_of
+from __future__ import annotations
 
-__getattr__ = names_of(__name__, NOT_PARTITIONED)
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuron_tools.compat.absent import names_of
+from neuron_tools.frontends.torch_xla import spread
+from neuron_tools.frontends.torch_xla.barrier import put_barrier
+from neuron_tools.frontends.torch_xla.errors import XlaError
+from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
+
+from .xla_sharded_tensor import XLAShard, XLAShardedTensor
+
+Axis = int | str | None
+PartitionSpec = tuple[Axis | tuple[int | str, ...], ...]
+"""For each dimension of a tensor the axis or axes of the mesh that it is cut along; None: not."""
+
+__getattr__ = names_of(
+    __name__,
+    "manual and automatic sharding and DTensor's interface are not simulated; say with mark_sharding how "
+    "tensors lie over the cores.",
+)
+
+
+class ShardingType(IntEnum):
+    """Kinds of shardings."""
+
+    REPLICATED = 0
+    MAXIMAL = 1
+    TUPLE = 2
+    TILED = 3
+    MANUAL = 4
+    PARTIAL = 5
+    UNKNOWN = 6
+
+
+class Mesh:
+    """The cores as an array with named axes.
+
+    Args:
+        device_ids: Their numbers, in the order in which they fill the array.
+        mesh_shape: Its extents.
+        axis_names: Names of its axes; empty means none has one.
+
+    Raises:
+        XlaError: The shape is not of as many cores, a core occurs twice, or names and axes do not match.
+    """
+
+    def __init__(
+        self,
+        device_ids: NDArray[Any] | Sequence[int],
+        mesh_shape: Sequence[int],
+        axis_names: Sequence[str] = (),
+    ) -> None:
+        self.device_ids = np.asarray(device_ids).ravel()
+        self.mesh_shape, self.axis_names = tuple(int(extent) for extent in mesh_shape), tuple(axis_names)
+        if len(self.device_ids) != math.prod(self.mesh_shape):
+            raise XlaError(
+                f"A mesh of shape {self.mesh_shape} has {math.prod(self.mesh_shape)} cores and got "
+                f"{len(self.device_ids)}: let the product of its extents be xr.global_runtime_device_count()."
+            )
+        if len(set(self.device_ids.tolist())) != len(self.device_ids):
+            raise XlaError("A core stands twice in a mesh: name each once.")
+        if self.axis_names and len(set(self.axis_names)) != len(self.mesh_shape):
+            raise XlaError(
+                f"A mesh of shape {self.mesh_shape} needs {len(self.mesh_shape)} different names of axes and "
+                f"got {self.axis_names}."
+            )
+
+    def size(self) -> int:
+        """How many cores."""
+        return len(self.device_ids)
+
+    def shape(self) -> OrderedDict[Axis, int]:
+        """Extents by name, or by number where axes have no names."""
+        return OrderedDict(zip(self.axis_names or range(len(self.mesh_shape)), self.mesh_shape))
+
+    def get_logical_mesh(self) -> NDArray[Any]:
+        """The array of the cores' numbers."""
+        return self.device_ids.reshape(self.mesh_shape)
+
+    def get_axis_name_idx(self, name: str) -> int | None:
+        """The number of an axis; None where none has that name."""
+        return self.axis_names.index(name) if name in self.axis_names else None
+
+    def sharding(self, partition_spec: PartitionSpec) -> Sharding:
+        """How a tensor lies that is cut along these axes.
+
+        Raises:
+            XlaError: There is no such axis, or one is used twice.
+        """
+        cut = [self._numbers(axes) for axes in partition_spec]
+        used = [axis for axes in cut for axis in axes]
+        if len(set(used)) != len(used):
+            raise XlaError(
+                f"The partition spec {partition_spec} uses an axis of the mesh twice: use each once."
+            )
+        rest = [axis for axis in range(len(self.mesh_shape)) if axis not in used]
+        cores = self.get_logical_mesh().transpose(*used, *rest).ravel()
+        counts = [math.prod(self.mesh_shape[axis] for axis in axes) for axes in cut]
+        return Sharding.of(counts, [int(core) for core in cores])
+
+    def _numbers(self, axes: Any) -> tuple[int, ...]:
+        if axes is None:
+            return ()
+        return tuple(self._number(axis) for axis in (axes if isinstance(axes, tuple) else (axes,)))
+
+    def _number(self, axis: int | str) -> int:
+        number = self.get_axis_name_idx(axis) if isinstance(axis, str) else axis
+        if number is None or not 0 <= number < len(self.mesh_shape):
+            raise XlaError(f"The mesh has no axis {axis!r}; it has {list(self.shape())}.")
+        return number
+
+    def __repr__(self) -> str:
+        return f"Mesh({dict(self.shape())}, cores {self.device_ids.tolist()})"
+
+
+class HybridMesh(Mesh):
+    """A mesh within machines and among them; here there is one machine.
+
+    Args:
+        ici_mesh_shape: Extents within a machine.
+        dcn_mesh_shape: Extents among machines; all 1 by default.
+        axis_names: Names of the axes.
+    """
+
+    def __init__(
+        self,
+        *,
+        ici_mesh_shape: Sequence[int],
+        dcn_mesh_shape: Sequence[int] | None = None,
+        axis_names: Sequence[str] = (),
+    ) -> None:
+        among = dcn_mesh_shape or (1,) * len(ici_mesh_shape)
+        self.ici_mesh_shape, self.dcn_mesh_shape = tuple(ici_mesh_shape), tuple(among)
+        shape = [inner * outer for inner, outer in zip(ici_mesh_shape, among)]
+        super().__init__(np.arange(math.prod(shape)), shape, axis_names)
+
+
+@dataclass
+class ShardingSpec:
+    """How the tensors of a batch lie.
+
+    Attributes:
+        mesh: Over which cores.
+        partition_spec: How they are cut.
+        minibatch: Whether each machine loads its own part; there is one here.
+    """
+
+    mesh: Mesh
+    partition_spec: PartitionSpec
+    minibatch: bool = False
+
+    def can_apply(self, t: torch.Tensor) -> bool:
+        """Whether a tensor has as many dimensions."""
+        return len(t.shape) == len(self.partition_spec)
+
+    def apply(self, t: torch.Tensor) -> None:
+        """Let a tensor lie so."""
+        mark_sharding(t, self.mesh, self.partition_spec)
+
+
+_global_mesh: list[Mesh] = []
+
+
+def set_global_mesh(mesh: Mesh) -> None:
+    """Let a mesh be that of the whole program."""
+    _global_mesh[:] = [mesh]
+
+
+def get_global_mesh() -> Mesh | None:
+    """The mesh of the whole program; None where there is none."""
+    return _global_mesh[0] if _global_mesh else None
+
+
+def get_1d_mesh(axis_name: str | None = None) -> Mesh:
+    """All cores in a row."""
+    cores = spread.core_count()
+    return Mesh(range(cores), (cores,), () if axis_name is None else (axis_name,))
+
+
+def mark_sharding(
+    t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec, use_dynamo_custom_op: bool = False
+) -> XLAShardedTensor:
+    """Say how a tensor lies over the cores.
+
+    Args:
+        t: Of the device `xla`.
+        mesh: All cores of this process.
+        partition_spec: One entry a dimension.
+        use_dynamo_custom_op: Accepted for compatibility.
+
+    Raises:
+        XlaError: The program is not partitioned, the tensor is elsewhere, or mesh or spec do not fit.
+    """
+    mark(_checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec)))
+    marked: XLAShardedTensor = wrap_if_sharded(t)
+    return marked
+
+
+def clear_sharding(t: torch.Tensor) -> torch.Tensor:
+    """Let each core have all of a tensor."""
+    if isinstance(t, XlaTensor) and spread.is_spread():
+        mark(t, WHOLE)
+        t.lazy.sharding = None
+    return t
+
+
+def wrap_if_sharded(x: Any) -> Any:
+    """A tensor as one of which the parts can be asked for, where it has any."""
+    is_sharded = isinstance(x, XlaTensor) and x.lazy.sharding is not None
+    return XLAShardedTensor(x) if is_sharded and not isinstance(x, XLAShardedTensor) else x
+
+
+def _checked(t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec) -> XlaTensor:
+    if not spread.is_spread():
+        raise XlaError("mark_sharding needs a partitioned program: call torch_xla.runtime.use_spmd() first.")
+    if not isinstance(t, XlaTensor):
+        raise XlaError(f"mark_sharding got a tensor on {t.device}: move it with .to(xm.xla_device()) first.")
+    if mesh.size() != spread.core_count():
+        raise XlaError(
+            f"The mesh has {mesh.size()} cores and this process {spread.core_count()}: use all of them "
+            "(xr.global_runtime_device_count()), or set NEURON_RT_NUM_CORES."
+        )
+    if len(partition_spec) != t.dim():
+        raise XlaError(
+            f"The partition spec {tuple(partition_spec)} has {len(partition_spec)} entries and the tensor "
+            f"{t.dim()} dimensions: give one a dimension, None for those that are not cut."
+        )
+    return t
+
+
+class MarkShardingFunction(torch.autograd.Function):
+    """Says of a tensor and of its gradient how they lie over the cores."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, torch_tensor: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec
+    ) -> torch.Tensor:
+        """A tensor that lies so."""
+        ctx.mesh, ctx.partition_spec = mesh, partition_spec
+        marked = torch_tensor.clone()
+        mark_sharding(marked, mesh, partition_spec)
+        return marked
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
+        """The gradient, which lies so too."""
+        marked = grad_output.clone()
+        mark_sharding(marked, ctx.mesh, ctx.partition_spec)
+        return marked, None, None
+
+
+def mark_sharding_with_gradients(t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec) -> torch.Tensor:
+    """A tensor that lies over the cores so, as its gradient will."""
+    marked: torch.Tensor = MarkShardingFunction.apply(t, mesh, partition_spec)
+    return marked
+
+
+class XLAPatchedLinear(torch.autograd.Function):
+    """`nn.Linear` without a reshape between rows and batches, which would hide how they are cut."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """input @ weight.T + bias."""
+        ctx.save_for_backward(input, weight, bias)
+        product = torch.einsum("...n,mn->...m", input, weight)
+        return product if bias is None else product + bias
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
+        """Gradients of all three."""
+        input, weight, bias = ctx.saved_tensors
+        of_bias = None if bias is None else torch.einsum("...m->m", grad_output)
+        return (
+            torch.einsum("...m,mn->...n", grad_output, weight),
+            torch.einsum("...m,...n->mn", grad_output, input),
+            of_bias,
+        )
+
+
+def xla_patched_nn_linear_forward(m: torch.nn.Linear, input: torch.Tensor) -> torch.Tensor:
+    """The forward pass of a linear layer by `XLAPatchedLinear`."""
+    result: torch.Tensor = XLAPatchedLinear.apply(input, m.weight, m.bias)
+    return result
+
+
+def apply_xla_patch_to_nn_linear(
+    module: torch.nn.Module, fn: Callable[..., torch.Tensor] = xla_patched_nn_linear_forward
+) -> torch.nn.Module:
+    """Let a module's linear layers compute their results by a function."""
+    for part in module.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.forward = MethodType(fn, part)
+    return module
+
+
+def apply_backward_optimization_barrier(m: torch.nn.Module) -> None:
+    """Let a module's backward pass end at a barrier, so that its collectives are not merged with others."""
+
+    def end(module: torch.nn.Module, inputs: Any, outputs: Any) -> None:
+        put_barrier([value for value in inputs if isinstance(value, torch.Tensor)])
+
+    m.register_full_backward_hook(end)
+
+
+__all__ = [
+    "HybridMesh", "MarkShardingFunction", "Mesh", "PartitionSpec", "ShardingSpec", "ShardingType",
+    "XLAPatchedLinear", "XLAShard", "XLAShardedTensor", "apply_backward_optimization_barrier",
+    "apply_xla_patch_to_nn_linear", "clear_sharding", "get_1d_mesh", "get_global_mesh", "mark_sharding",
+    "mark_sharding_with_gradients", "set_global_mesh", "wrap_if_sharded", "xla_patched_nn_linear_forward",
+]  # fmt: skip

@@ -1,0 +1,98 @@
+"""`torch_xla.distributed.spmd.xla_sharded_tensor`: tensors in parts over the cores, and these parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from neuron_tools.frontends.torch_xla.sharding import WHOLE
+from neuron_tools.frontends.torch_xla.spread import core_count
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
+
+if TYPE_CHECKING:
+    from .xla_sharding import ShardingType
+
+
+@dataclass
+class XLAShard:
+    """What one core has of a tensor.
+
+    Attributes:
+        data: The part, on the CPU.
+        indices: Where it is in the tensor; `...` where it is all of it.
+        shard_device: "NEURON:0", ...
+        replica_id: Which of the cores that have the same part it is.
+    """
+
+    data: torch.Tensor
+    indices: list[slice] | EllipsisType
+    shard_device: str
+    replica_id: int
+
+    @property
+    def unpadded_data(self) -> torch.Tensor:
+        """The part; nothing is padded here."""
+        return self.data
+
+
+class XLAShardedTensor(XlaTensor):
+    """A tensor of the device `xla` that lies over the cores as somebody said.
+
+    Args:
+        elem: The tensor; both are the same value.
+    """
+
+    @staticmethod
+    def __new__(cls: type[XLAShardedTensor], elem: XlaTensor, *args: Any, **kwargs: Any) -> XLAShardedTensor:
+        """Another tensor of the same value."""
+        made = XlaTensor.__new__(cls, elem.lazy, elem.dtype)
+        assert isinstance(made, cls)
+        return made
+
+    def __init__(self, elem: XlaTensor, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    @property
+    def global_tensor(self) -> torch.Tensor:
+        """The whole tensor."""
+        return XlaTensor(self.lazy, self.dtype)
+
+    @property
+    def sharding_spec(self) -> str:
+        """How it lies, as XLA writes it."""
+        return self.lazy.sharding.text if self.lazy.sharding else ""
+
+    @property
+    def sharding_type(self) -> ShardingType:
+        """What kind of sharding that is."""
+        from .xla_sharding import ShardingType
+
+        sharding = self.lazy.sharding or WHOLE
+        if not sharding.tiles:
+            return ShardingType.REPLICATED
+        return ShardingType.PARTIAL if sharding.repeats else ShardingType.TILED
+
+    @property
+    def local_shards(self) -> list[XLAShard]:
+        """What each core has; this runs what was recorded."""
+        whole, sharding = self.detach().cpu(), self.lazy.sharding or WHOLE
+        parts = [sharding.part(self.shape, core) for core in range(core_count())]
+        return [
+            XLAShard(
+                whole[part].clone(),
+                list(part) if sharding.tiles else ...,
+                f"NEURON:{core}",
+                parts[:core].count(part),
+            )
+            for core, part in enumerate(parts)
+        ]
+
+    def load_local_shards_(self, shards: list[XLAShard]) -> None:
+        """Give the tensor the values of its parts."""
+        whole = self.detach().cpu()
+        for shard in shards:
+            whole[... if shard.indices is ... else tuple(shard.indices)] = shard.data
+        self.global_tensor.copy_(whole)

@@ -1,0 +1,153 @@
+"""Puts what was cut out of a graph back into its StableHLO, for a partitioner, which must see all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from torch import fx
+from torch_mlir import ir
+
+from neuron_tools.compiler.opcodes import BARRIER
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name
+from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, in_order
+from neuron_tools.frozen import frozen
+
+MARK = "Sharding"
+"""XLA's name of the custom call that says how its operand lies over devices."""
+SHARDING = "mhlo.sharding"
+"""The attribute that says how."""
+WHOLE = "{replicated}"
+_CHLO = {"erf": "chlo.erf", "erf_inv": "chlo.erf_inv", "lgamma": "chlo.lgamma", "digamma": "chlo.digamma"}
+"""Functions that XLA has as operations; it takes the others apart."""
+
+
+@frozen
+class Shardings:
+    """How what a computation takes and gives lies over devices.
+
+    Attributes:
+        parameters: How many it takes; further ones of the module are results of what was cut out.
+        taken: How those lie of which that is known, in XLA's text; the others are whole on each device.
+        given: How those results lie of which that is known.
+    """
+
+    parameters: int
+    taken: Mapping[int, str]
+    given: Mapping[int, str]
+
+
+def seen_by_partitioner(
+    intrinsic_of: Callable[[fx.Node], Intrinsic | None], node: fx.Node
+) -> Intrinsic | None:
+    """What a call becomes that torch-mlir shall not see and a partitioner can; None for others."""
+    known = activation(operator_name(node.target))
+    if known is not None:
+        return known if known.attributes["function"] in _CHLO else None
+    intrinsic = intrinsic_of(node)
+    if intrinsic is None:
+        return None
+    is_mark = intrinsic.attributes.get("call_target_name") == MARK
+    return intrinsic if is_mark or intrinsic.opcode == BARRIER else None
+
+
+def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
+    """The text of the whole module, with its locations.
+
+    Args:
+        module: torch-mlir's, of `partitioned.graph`; it is changed.
+        partitioned: How it was cut.
+        shardings: How parameters and results of the whole computation lie over devices.
+    """
+    with module.context, ir.Location.unknown():
+        (function,) = [each for each in module.body if each.operation.name == "func.func"]
+        block = function.regions[0].blocks[0]
+        for cut in partitioned.cuts:
+            _put_back(block, cut)
+        _order(block)
+        _end(block, partitioned.results)
+        for position in reversed(range(shardings.parameters, len(block.arguments))):
+            block.erase_argument(position)
+        _declare(function, block, shardings)
+        return str(module.operation.get_asm(enable_debug_info=True))
+
+
+def _put_back(block: Any, cut: Cut) -> None:
+    results = [block.arguments[position] for position in cut.results]
+    name, attributes = _operation(cut)
+    end = _terminator(block)
+    operands = [end.operands[position] for position in cut.operands]
+    is_barrier = cut.intrinsic.opcode == BARRIER  # it gives all that it takes
+    made = ir.Operation.create(
+        name,
+        results=[value.type for value in (operands if is_barrier else results)],
+        operands=operands,
+        attributes={key: ir.Attribute.parse(text) for key, text in attributes.items()},
+        loc=ir.Location.name(f"fw:{cut.row}"),
+        ip=ir.InsertionPoint(end),
+    )
+    given = [made.results[part] for part in cut.parts] if is_barrier else made.results
+    for before, after in zip(results, given):
+        before.replace_all_uses_with(after)
+
+
+def _terminator(block: Any) -> Any:
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _order(block: Any) -> None:
+    """Let each operation stand after those that make its operands."""
+    end = _terminator(block)
+    operations = [each.operation for each in block.operations][:-1]
+    makers = {result: at for at, operation in enumerate(operations) for result in operation.results}
+    needed = [sorted({makers[value] for value in _used(each) if value in makers} - {at})
+              for at, each in enumerate(operations)]  # fmt: skip
+    for at in in_order(needed):
+        operations[at].move_before(end)
+
+
+def _used(operation: Any) -> Iterator[Any]:
+    """Operands of an operation, also those that its regions take from outside."""
+    yield from operation.operands
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _used(inner.operation)
+
+
+def _end(block: Any, results: Sequence[int]) -> None:
+    """Let the function return these of what it returned."""
+    end = _terminator(block)
+    wanted = [end.operands[position] for position in results]
+    ir.Operation.create(end.name, operands=wanted, ip=ir.InsertionPoint(end))
+    end.erase()
+
+
+def _declare(function: Any, block: Any, shardings: Shardings) -> None:
+    """Let the function say what it takes and gives now, and how that lies."""
+    results = [value.type for value in _terminator(block).operands]
+    taken = [argument.type for argument in block.arguments]
+    attributes = function.attributes
+    attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, results))
+    arguments = [_described(shardings.taken.get(at, WHOLE)) for at in range(len(taken))]
+    attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+    attributes["res_attrs"] = ir.ArrayAttr.get(
+        [_described(shardings.given.get(at)) for at in range(len(results))]
+    )
+
+
+def _described(sharding: str | None) -> Any:
+    return ir.Attribute.parse("{}" if sharding is None else f'{{{SHARDING} = "{sharding}"}}')
+
+
+def _operation(cut: Cut) -> tuple[str, dict[str, str]]:
+    """Its name and the text of its attributes."""
+    attributes = cut.intrinsic.attributes
+    if cut.intrinsic.opcode == "activation":
+        return _CHLO[attributes["function"]], {}
+    if cut.intrinsic.opcode == BARRIER:
+        return "stablehlo.optimization_barrier", {}
+    named = {"call_target_name": f'"{attributes["call_target_name"]}"'}
+    if SHARDING in attributes:
+        named[SHARDING] = f'"{attributes[SHARDING]}"'
+    return "stablehlo.custom_call", named

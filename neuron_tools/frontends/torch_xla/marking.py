@@ -1,0 +1,52 @@
+"""`mark_sharding`: says how a tensor lies over the cores, be it there already or a result of the graph."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
+from neuron_tools.frontends.torch_lowering.rejoined import MARK, SHARDING
+from neuron_tools.frontends.torch_xla.execution import current_graph
+from neuron_tools.frontends.torch_xla.graph import ValueNumber
+from neuron_tools.frontends.torch_xla.origin import current_origin
+from neuron_tools.frontends.torch_xla.sharding import Sharding
+from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+
+_NAME = "neuron_xla::mark_sharding"
+
+
+def mark(tensor: XlaTensor, sharding: Sharding) -> None:
+    """Let a tensor lie over the cores so from here on.
+
+    Args:
+        tensor: One that was moved to the device is copied to the cores anew when a graph needs it; a result
+            of the graph is so for what is made of it from here on.
+        sharding: How.
+    """
+    graph, before = current_graph(), tensor.lazy
+    if before.graph != graph.serial or before.number in {value.number for value in graph.inputs}:
+        before.sharding, before.parts = sharding, None
+        return
+    leaves, structure = pytree.tree_flatten(((ValueNumber(before.number), sharding.text), {}))
+    after = LazyValue(before.inner)
+    after.sharding = sharding
+    graph.add(_operator(), leaves, structure, [after], current_origin())
+    tensor.lazy = after
+
+
+@cache
+def _operator() -> Any:
+    """The operator, defined on first use."""
+    torch.library.define(_NAME, "(Tensor input, str sharding) -> Tensor")
+    torch.library.register_fake(_NAME, lambda input, sharding: torch.empty_like(input))
+    becomes(_NAME, _lowered)
+    return torch.ops.neuron_xla.mark_sharding.default
+
+
+def _lowered(node: fx.Node) -> Intrinsic:
+    return Intrinsic("custom_call", {"call_target_name": MARK, SHARDING: node.args[1]})

@@ -1,0 +1,145 @@
+"""`torch_xla.distributed.spmd` as programs use it, and what it says of wrong uses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuron_tools import compat
+from neuron_tools.compat.absent import AbsentError
+from neuron_tools.frontends.torch_xla import XlaError, spread, sync
+
+
+@pytest.fixture
+def xs(monkeypatch):
+    uninstall = compat.install()
+    monkeypatch.setattr(spread, "_on", [False])
+    monkeypatch.setattr(spread, "core_count", lambda: 2)
+    import torch_xla.distributed.spmd as xs
+    import torch_xla.runtime as xr
+
+    assert not xr.is_spmd()
+    xr.use_spmd()
+    assert xr.is_spmd()
+    assert xr.global_runtime_device_count() == xr.addressable_device_count() == 2
+    yield xs
+    sync()
+    uninstall()
+
+
+@pytest.fixture
+def mesh(xs):
+    return xs.Mesh(np.arange(2), (2, 1), ("data", "model"))
+
+
+def test_the_parts_of_a_tensor_can_be_read(xs, mesh):
+    values = torch.arange(8.0).reshape(4, 2)
+    tensor = values.to("xla")
+    sharded = xs.mark_sharding(tensor, mesh, ("data", "model"))
+    assert isinstance(sharded, xs.XLAShardedTensor)
+    assert sharded.sharding_type is xs.ShardingType.TILED
+    assert [shard.data.tolist() for shard in sharded.local_shards] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+    assert [shard.shard_device for shard in sharded.local_shards] == ["NEURON:0", "NEURON:1"]
+    sharded.load_local_shards_(sharded.local_shards)
+    assert torch.equal(tensor.cpu(), values)
+
+
+def test_axes_by_name_by_number_and_together(xs):
+    mesh = xs.Mesh(np.arange(8), (2, 2, 2), ("x", "y", "z"))
+    assert mesh.sharding(("y", None)) == mesh.sharding((1, None))
+    assert mesh.sharding((("x", "z"), None)).text == (
+        "{devices=[4,1,2]0,2,1,3,4,6,5,7 last_tile_dim_replicate}"
+    )
+
+
+def test_a_tensor_can_be_whole_again(xs, mesh):
+    tensor = torch.ones(4, 2).to("xla")
+    xs.mark_sharding(tensor, mesh, ("data", None))
+    assert xs.wrap_if_sharded(tensor) is not tensor
+    xs.clear_sharding(tensor)
+    assert xs.wrap_if_sharded(tensor) is tensor
+
+
+def test_a_gradient_lies_as_its_tensor_does(xs, mesh):
+    weight = torch.ones(4, 2).to("xla").requires_grad_()
+    marked = xs.xla_sharding.mark_sharding_with_gradients(weight, mesh, ("data", None))
+    (marked * 3).sum().backward()
+    assert weight.grad.lazy.sharding == marked.lazy.sharding == mesh.sharding(("data", None))
+    assert torch.equal(weight.grad.cpu(), torch.full((4, 2), 3.0))
+
+
+def test_the_patched_linear_layer_computes_what_the_layer_does(xs):
+    layer, rows = torch.nn.Linear(4, 3), torch.rand(2, 5, 4)
+    expected = layer(rows)
+    expected.sum().backward()
+    gradient, layer.weight.grad = layer.weight.grad, None
+    result = xs.xla_sharding.apply_xla_patch_to_nn_linear(layer)(rows)
+    result.sum().backward()
+    assert torch.allclose(result, expected)
+    assert torch.allclose(layer.weight.grad, gradient)
+
+
+def test_batches_are_cut_where_they_have_as_many_dimensions(xs, mesh):
+    from torch_xla.distributed.parallel_loader import MpDeviceLoader
+
+    batches = [{"rows": torch.ones(4, 2), "labels": torch.ones(4)}]
+    cut = xs.ShardingSpec(mesh, ("data", None))
+    (one,) = MpDeviceLoader(batches, "xla", input_sharding=cut)
+    assert one["rows"].lazy.sharding == mesh.sharding(("data", None))
+    assert one["labels"].lazy.sharding is None
+    (one,) = MpDeviceLoader(batches, "xla", input_sharding={"labels": xs.ShardingSpec(mesh, ("data",))})
+    assert (one["rows"].lazy.sharding, one["labels"].lazy.sharding) == (None, mesh.sharding(("data",)))
+
+
+def test_parameters_of_a_wrapped_module_lie_in_parts(xs):
+    from torch_xla.experimental.spmd_fully_sharded_data_parallel import SpmdFullyShardedDataParallel
+
+    mesh = xs.get_1d_mesh("fsdp")
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)).to("xla")
+    wrapped = SpmdFullyShardedDataParallel(model, mesh=mesh)
+    output = wrapped(torch.ones(2, 4).to("xla"))
+    assert wrapped.module is model
+    assert wrapped[0].weight.lazy.sharding == output.lazy.sharding == mesh.sharding(("fsdp", None))
+    assert wrapped[1].bias.lazy.sharding == mesh.sharding(("fsdp",))
+    with pytest.raises(XlaError, match="wrapped already"):
+        SpmdFullyShardedDataParallel(wrapped, mesh=mesh)
+    with pytest.raises(XlaError, match="name the one to cut along 'fsdp'"):
+        SpmdFullyShardedDataParallel(model, mesh=xs.get_1d_mesh("data"))
+
+
+def test_wrong_uses_get_one_sentence_each(xs, mesh, monkeypatch):
+    tensor = torch.ones(4, 2).to("xla")
+    for cores, shape, names, sentence in (
+        ([0, 1, 2], (2, 1), (), "let the product of its extents be"),
+        ([0, 0], (2, 1), (), "stands twice"),
+        ([0, 1], (2, 1), ("data",), "needs 2 different names"),
+    ):
+        with pytest.raises(XlaError, match=sentence):
+            xs.Mesh(cores, shape, names)
+    for spec, sentence in (
+        (("data",), "give one a dimension"),
+        (("data", "data"), "twice"),
+        (("rows", None), "no axis 'rows'"),
+    ):
+        with pytest.raises(XlaError, match=sentence):
+            xs.mark_sharding(tensor, mesh, spec)
+    with pytest.raises(XlaError, match="move it with"):
+        xs.mark_sharding(torch.ones(4, 2), mesh, ("data", None))
+    with pytest.raises(XlaError, match="use all of them"):
+        xs.mark_sharding(tensor, xs.Mesh(range(4), (4, 1)), (0, None))
+    with pytest.raises(AbsentError, match="say with mark_sharding how"):
+        xs.enable_manual_sharding(tensor, ("data", None), mesh)
+    monkeypatch.setattr(spread, "_on", [False])
+    with pytest.raises(XlaError, match="use_spmd"):
+        xs.mark_sharding(tensor, mesh, ("data", None))
+
+
+def test_a_compiler_that_chooses_and_several_processes_are_refused(xs, monkeypatch):
+    import torch_xla.runtime as xr
+
+    with pytest.raises(XlaError, match="without auto"):
+        xr.use_spmd(auto=True)
+    monkeypatch.setattr(xr, "world_size", lambda: 2)
+    with pytest.raises(XlaError, match="start it without torchrun"):
+        xr.use_spmd()

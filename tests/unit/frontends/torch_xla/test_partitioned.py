@@ -1,0 +1,104 @@
+"""A recorded graph partitioned over cores: collectives, sizes of parts, and where results lie."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from neuron_tools.frontends.torch_xla import XlaTensor, spread, sync
+from neuron_tools.frontends.torch_xla.barrier import put_barrier
+from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.sharding import Sharding
+
+CORES = 2
+ROWS, COLUMNS = Sharding.of((CORES, 1), range(CORES)), Sharding.of((1, CORES), range(CORES))
+
+
+@pytest.fixture
+def spread_over_two(provider, xla, monkeypatch):
+    monkeypatch.setattr(spread, "_on", [True])
+    monkeypatch.setattr(spread, "core_count", lambda: CORES)
+    yield provider
+    sync()
+
+
+def marked(values, sharding, device="xla"):
+    tensor = values.to(device)
+    assert isinstance(tensor, XlaTensor)
+    mark(tensor, sharding)
+    return tensor
+
+
+def shapes(module):
+    return [module.values[value].type.shape for value in module.parameters]
+
+
+def opcodes(module):
+    return [operation.opcode for operation in module.operations]
+
+
+def test_gradients_of_rows_on_each_core_are_added_up(spread_over_two):
+    weight = torch.nn.Parameter(torch.rand(4, 6).to("xla"))
+    rows = marked(torch.rand(8, 4), ROWS)
+    (rows @ weight).square().sum().backward()
+    sync()
+    module = spread_over_two.last
+    assert sorted(shapes(module)) == [(4, 4), (4, 6)]
+    assert "all_reduce" in opcodes(module)
+    assert weight.grad.lazy.sharding == Sharding()
+    expected = rows.cpu().t() @ (2 * rows.cpu() @ weight.detach().cpu())
+    assert torch.allclose(weight.grad.cpu(), expected)
+
+
+def test_results_lie_as_the_partitioner_chose_and_so_does_the_next_graph(spread_over_two):
+    rows, weight = torch.rand(8, 4).to("xla"), marked(torch.rand(4, 6), COLUMNS)
+    product = rows @ weight
+    sync()
+    assert product.lazy.sharding == COLUMNS
+    assert [part.shape for part in product.lazy.parts] == [(8, 3)] * CORES
+    total = product + 1
+    sync()
+    assert shapes(spread_over_two.last) == [(8, 3)]
+    assert total.lazy.sharding == COLUMNS
+
+
+def test_a_weight_that_is_written_keeps_its_place(spread_over_two):
+    weight, rows = marked(torch.rand(4, 6), COLUMNS), marked(torch.rand(4, 6), ROWS)
+    parts = [part.data_ptr() for part in weight.lazy.parts or []]
+    weight.add_(rows)
+    sync()
+    assert spread_over_two.last.aliases == ((0, 0),)
+    assert shapes(spread_over_two.last) == [(4, 3), (2, 6)]
+    assert weight.lazy.sharding == COLUMNS
+    assert parts == []  # it was copied to the cores when the graph needed it
+
+
+def test_a_mark_in_the_graph_moves_a_result(spread_over_two):
+    rows = marked(torch.rand(8, 4), ROWS)
+    result = rows.exp()
+    mark(result, COLUMNS)
+    after = result * 2
+    sync()
+    assert "all_to_all" in opcodes(spread_over_two.last)
+    assert after.lazy.sharding == COLUMNS
+    assert torch.equal(after.cpu(), rows.cpu().exp() * 2)
+
+
+def test_what_torch_mlir_must_not_see_stands_where_it_belongs(spread_over_two):
+    rows = marked(torch.rand(8, 4), ROWS)
+    first = torch.erf(torch.erf(rows) + 1)
+    put_barrier([first])
+    last = torch.erf(first @ torch.ones(4, 4).to("xla"))
+    sync()
+    module = spread_over_two.last
+    assert not module.warnings
+    functions = [each for each in opcodes(module) if each in ("erf", "activation", "optimization_barrier")]
+    assert len(functions) == 4
+    assert last.lazy.sharding == ROWS
+
+
+def test_an_operator_without_a_lowering_is_named(spread_over_two):
+    inverse = torch.linalg.inv_ex(marked(torch.eye(4), ROWS))[0]
+    sync()
+    assert any("aten::linalg_inv_ex" in warning for warning in spread_over_two.last.warnings)
+    assert torch.equal(inverse.cpu(), torch.eye(4))
