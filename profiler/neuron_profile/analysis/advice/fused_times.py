@@ -61,6 +61,28 @@ def added_up_ns(context: Context, groups: Sequence[Sequence[Call]], needed: Sequ
     return durations
 
 
+def busy_share(
+    context: Context, groups: Sequence[Sequence[Call]], chosen: Sequence[Sequence[Call]]
+) -> Floats:
+    """(executions,) part of the time, 0-1, in which the busiest engine is active, of a group's chosen calls.
+
+    It is 1 for executions of no group.
+    """
+    assert context.what_if is not None
+    assert context.executions is not None
+    span = context.what_if.launching_spans(spans_of([call for calls in groups for call in calls]))
+    owner = np.repeat(np.arange(len(groups)), [len(calls) for calls in groups])
+    is_chosen = np.array([call in some for calls, some in zip(groups, chosen) for call in calls], bool)
+    executions = np.flatnonzero(span >= 0)
+    group, counted = owner[span[executions]], is_chosen[span[executions]]
+    durations = (context.executions.end_ns - context.executions.start_ns)[executions]
+    busy = np.bincount(group, counted * _engines_ns(context).max(axis=1)[executions], len(groups))
+    share = np.minimum(busy / np.maximum(np.bincount(group, counted * durations, len(groups)), 1), 1.0)
+    shares = np.ones(len(context.executions))
+    shares[executions] = np.where(share > 0, share, 1.0)[group]
+    return shares
+
+
 def joined_gain_ns(context: Context, groups: Sequence[Sequence[Call]], durations_ns: Ints) -> int:
     """What the program gains where each group is one launch.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from statistics import median_low
 
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.advice.fused_times import added_up_ns, fused_ns
+from neuron_profile.analysis.advice.fused_times import added_up_ns, busy_share, fused_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order, runs, spans_of
 from neuron_profile.analysis.advice.piecewise import Patterns, joined_findings, pieces_of, without
 from neuron_tools.arrays import Ints
@@ -38,14 +38,15 @@ def find(context: Context) -> Iterator[Finding]:
     """
     steps = _Steps(context)
     yield from _one_by_one(context, steps)
+    found = _passes(context, steps)
     yield from joined_findings(
         context,
-        _passes(context, steps),
+        found,
         "unfused_updates",
         "The optimizer updates its parameters in {operators} passes, {times} times",
         "Give the optimizer fused=True, which updates them in one pass, or compile its step (torch.compile).",
         _one_pass_ns,
-        _counters_ns(context, steps),
+        _counters_ns(context, steps, found),
     )
 
 
@@ -105,23 +106,45 @@ def _pass(call: Call) -> str:
 
 
 def _one_pass_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
-    """As long as memory takes; where engines take longer (many small parameters), as long as all passes."""
-    moved = added_up_ns(context, groups, [_remaining(calls) for calls in groups])
-    one_pass: Ints = np.where(fused_ns(context, groups) > moved, added_up_ns(context, groups, groups), moved)
+    """As long as memory takes; where engines take longer (many small parameters), as long as they do.
+
+    The engines then work as large a part of the time as in the passes that remain: each parameter waits for
+    its own loads and stores.
+    """
+    remaining = [_remaining(calls) for calls in groups]
+    moved, passes = added_up_ns(context, groups, remaining), added_up_ns(context, groups, groups)
+    engines, working = fused_ns(context, groups), busy_share(context, groups, remaining)
+    computed = np.minimum(np.rint(engines / working).astype(np.int64), passes)
+    one_pass: Ints = np.where(engines > moved, computed, moved)
     return one_pass
 
 
-def _counters_ns(context: Context, steps: _Steps) -> dict[tuple[str, int], int]:
-    """Host time of what the fused form's first step makes in addition, by the line of the step: a counter of
-    steps on the device for each parameter, as it makes its averages. The first of them waits for what is
-    made ready once, with the fused form or without.
+def _counters_ns(
+    context: Context, steps: _Steps, found: Mapping[tuple[str, int], Sequence[Sequence[PlacedCall]]]
+) -> dict[tuple[str, int], int]:
+    """Host time of what the fused form adds, which counts steps on the device, by the line of the step.
+
+    Its first step makes a counter for each parameter, as it makes its averages, and each step adds one to all
+    in one more launch. The first counter waits for what is made ready once, with the fused form or without.
     """
-    found: dict[tuple[str, int], list[int]] = {}
+    made: dict[tuple[str, int], list[int]] = {}
     for placed in calls_in_order(context):
         step = steps.of(placed.call) if placed.call.name == _BEGUN else None
         if step is not None and steps.names[step] in _ADAM:
-            found.setdefault((placed.file, placed.line), []).append(placed.call.end_ns - placed.call.start_ns)
-    return {place: median_low(each) * len(each) // _AVERAGES for place, each in found.items()}
+            made.setdefault((placed.file, placed.line), []).append(_host_ns(placed))
+    return {
+        place: _half(made.get(place, [])) + len(groups) * median_low(_host_ns(group[0]) for group in groups)
+        for place, groups in found.items()
+    }
+
+
+def _half(times_ns: Sequence[int]) -> int:
+    """Of as many as there are averages: the time of as many as there are parameters."""
+    return median_low(times_ns) * len(times_ns) // _AVERAGES if times_ns else 0
+
+
+def _host_ns(placed: PlacedCall) -> int:
+    return placed.call.end_ns - placed.call.start_ns
 
 
 class _Steps:

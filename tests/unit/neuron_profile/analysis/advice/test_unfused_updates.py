@@ -29,15 +29,22 @@ def test_a_call_belongs_to_the_step_that_it_was_made_in(process, start_ns, step)
     assert steps.of(Call(process, "aten::add_", False, start_ns, start_ns + 10)) == step
 
 
-def test_what_the_first_fused_step_makes_in_addition_is_a_cost(monkeypatch):
-    """A counter for each parameter, where two averages are made anyway; what others fill is no part of it."""
+def test_what_the_fused_form_does_in_addition_is_a_cost(monkeypatch):
+    """A counter for each parameter, where two averages are made anyway, and one launch a step to count.
+
+    What others fill is no part of it.
+    """
     table = STEPS.set_column(1, "name", pa.array(["AdamW.step", "AdamW.step", "SGD.step"]))
     context = SimpleNamespace(profile=SimpleNamespace(query=lambda _: table))
     made = [(0, 110, "aten::zero_"), (0, 130, "aten::zero_"), (0, 310, "aten::_foreach_add_.Scalar"),
             (0, 220, "aten::zero_"), (1, 510, "aten::zero_")]  # fmt: skip
-    calls = [
-        PlacedCall("train.py", 7, Call(process, name, False, start_ns, start_ns + 10), "", "")
-        for process, start_ns, name in made
-    ]
+    calls = [_placed(*each) for each in made]
+    passes = {
+        ("train.py", 7): [[_placed(0, 310, name), _placed(0, 340, name)] for name in ("mul_", "add_", "mul_")]
+    }
     monkeypatch.setattr(unfused_updates, "calls_in_order", lambda _: calls)
-    assert _counters_ns(context, _Steps(context)) == {("train.py", 7): 10}
+    assert _counters_ns(context, _Steps(context), passes) == {("train.py", 7): 10 + 3 * 10}
+
+
+def _placed(process, start_ns, name):
+    return PlacedCall("train.py", 7, Call(process, name, False, start_ns, start_ns + 10), "", "")
