@@ -106,10 +106,16 @@ def hbm_series(profile: Profile) -> tuple[HbmSeries, ...]:
         return ()
     rows = results.rows(profile, _HBM, grid)
     devices = dict.fromkeys(row["device"] for row in rows)
-    return tuple(_hbm(device, [row for row in rows if row["device"] == device]) for device in devices)
+    until_ns = profile.range_ns[1] if profile.range_ns is not None else None
+    return tuple(
+        _hbm(device, [row for row in rows if row["device"] == device], until_ns) for device in devices
+    )
 
 
-def _hbm(device: int, rows: Sequence[Mapping[str, Any]]) -> HbmSeries:
+def _hbm(device: int, rows: Sequence[Mapping[str, Any]], until_ns: int | None) -> HbmSeries:
+    """The series of a device; what it held last it holds until the end of a range."""
+    if until_ns is not None and rows[-1]["time_ns"] < until_ns:
+        rows = [*rows, {**rows[-1], "time_ns": until_ns}]
     times = tuple(row["time_ns"] for row in rows)
     columns = {name: tuple(int(row[name] or 0) for row in rows) for name in _CATEGORIES}
     return HbmSeries(device, times, {name: values for name, values in columns.items() if any(values)})

@@ -73,7 +73,7 @@ class Labels:
 
     def _process(self, process_idx: int) -> str:
         row = self._processes.get(process_idx, {})
-        title = row.get("name") or row.get("command") or f"Process {process_idx}"
+        title = row.get("name") or short_command(row.get("command") or "") or f"Process {process_idx}"
         rank = row.get("rank")
         return str(title) if rank is None or rank < 0 else f"rank {rank}: {title}"
 
@@ -85,6 +85,21 @@ class Labels:
             names.insert(0, str(row.get("name", f"Track {parent}")))
             parent = row.get("parent_track_idx")
         return names
+
+
+def short_command(command: str) -> str:
+    """A command with the names of the program and the script, where it has their full paths.
+
+    Example:
+        >>> short_command("/opt/venv/bin/python -u /home/me/train.py --data /data")
+        'python -u train.py --data /data'
+    """
+    words = command.split()
+    script = next((place for place, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+    return " ".join(
+        Path(word).name if place in (0, script) and word.startswith("/") else word
+        for place, word in enumerate(words)
+    )
 
 
 def _rows(paths: Sequence[Path]) -> list[dict[str, Any]]:

@@ -117,6 +117,21 @@ def test_tracks_of_a_captured_profile(tmp_path):
     assert tracks[-1].headings == ("Process 0", "NeuronCore 0", "DMA queues")
 
 
+@pytest.mark.parametrize(
+    ("command", "heading"),
+    [
+        ("/opt/venv/bin/python -u ddp.py", "rank 1: python -u ddp.py"),
+        ("/opt/bin/python /opt/bin/torchrun -n 2 /a/b.py", "rank 1: python torchrun -n 2 /a/b.py"),
+        ("python -c 'a/b'", "rank 1: python -c 'a/b'"),
+    ],
+)
+def test_a_process_is_headed_by_its_command_without_the_folders_of_programs(tmp_path, command, heading):
+    tables = sound_tables()
+    tables["ProcessInfo"] = [{"process_idx": 0, "rank": 1, "command": command}]
+    with open_profile(write_profile(tmp_path / "p.nprof", tables)) as profile:
+        assert profile.tracks()[0].headings[0] == heading
+
+
 def test_declared_tracks_have_their_names_ranks_and_counters(tmp_path):
     declared = [
         {"track_idx": 1, "process_idx": 0, "name": "stream 7", "kind": "stream", "device_idx": 3},
