@@ -327,7 +327,7 @@ def select_view(tensor: Own, dim: int, index: TensorBase) -> Own:
     moved = positions + (chosen * tensor.strides[dim]).reshape(step)
     inside = ((chosen >= 0) & (chosen < extent)).reshape(step)
     view = tensor.placed(shape, _gathered_strides(tensor, dim, shape), tensor.offset)
-    view.gather = np.where(inside, moved, -1)
+    view.gather = _left_out(moved, inside)
     return view
 
 
@@ -353,8 +353,20 @@ def indirect_view(tensor: Own, index: TensorBase, num_elem: int | None) -> Own:
     positions = tensor.offset + np.arange(partitions)[:, None] * tensor.strides[0]
     inside = (chosen >= 0) & (chosen < tensor.shape[1])
     view = tensor.placed((partitions, count), (tensor.strides[0], 2), tensor.offset)
-    view.gather = np.where(inside, positions + chosen * tensor.strides[1], -1)
+    view.gather = _left_out(positions + chosen * tensor.strides[1], inside)
     return view
+
+
+def _left_out(positions: Ints, inside: npt.NDArray[np.bool_]) -> Ints:
+    """Positions, those that lie outside as -1; mostly none does, and another array would take as long again.
+
+    Args:
+        positions: An array of its own, of all positions.
+        inside: Whether each lies inside, of a shape that broadcasts to theirs.
+    """
+    if not inside.all():
+        np.copyto(positions, -1, where=~inside)
+    return positions
 
 
 def _gathered_strides(tensor: TensorBase, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -452,7 +464,7 @@ def _vector_pattern(tensor: Own, view: Own, chosen: Ints, indirect_dim: int, ste
     lead = (count,) + (1,) * (len(view.shape) - 1)
     limit = tensor.shape[indirect_dim] if tensor.ndim else 1
     inside = ((chosen >= 0) & (chosen < limit)).reshape(lead)
-    view.gather = np.where(inside, inner + (chosen * step).reshape(lead), -1)
+    view.gather = _left_out(inner + (chosen * step).reshape(lead), inside)
     view.strides = (2 * max(step, 1) + 1, *view.strides[1:])
     return view
 

@@ -99,7 +99,7 @@ class TensorBase(TileArithmetic):
         """
         if self._array is None:
             if self.gather is not None:
-                return self.flat[self.reached()]
+                return self.flat.take(self.reached())
             data = self._stored()
             element = data.dtype
             item = element.itemsize

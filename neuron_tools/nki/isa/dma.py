@@ -19,7 +19,7 @@ from neuron_tools.nki.isa.table import BY_DMA, Call, Derived, Instruction, Opera
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
-from neuron_tools.nki.values import exact, single, write
+from neuron_tools.nki.values import cast, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Memory
 
@@ -100,26 +100,27 @@ def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> No
             f"dma_copy adds to what dst holds, but dst_rmw_op is {find_operator(op).name}; use nl.add"
         )
     dst.backing.make_own()
-    size = dst.size
     values = (exact(src) if src.gather is None else _taken(src)).reshape(-1)
-    kept = np.ones(size, bool)
-    if src.gather is not None:
-        kept &= src.gather.reshape(-1) >= 0
-    places = dst.gather.reshape(-1) if dst.gather is not None else None
-    if places is not None:
-        kept &= places >= 0
-    if not kept.all():
-        _require_skipping(oob_mode)
     if op is not None:
         held = single(dst) if dst.gather is None else _taken(dst).astype(np.float32)
         values = find_operator(op).function(held.reshape(-1), values.astype(np.float32))
-    if places is not None:
-        from neuron_tools.nki.values import cast
-
-        dst.flat[places[kept]] = cast(np.asarray(values[kept]), dst.dtype)
-        return
-    if kept.all():
+    if _leaves_out(src) or _leaves_out(dst):
+        _require_skipping(oob_mode)
+        _move_kept(dst, src, values)
+    elif dst.gather is None:
         write(dst, values.reshape(dst.shape))
+    else:
+        dst.flat[dst.gather.reshape(-1)] = cast(np.asarray(values), dst.dtype)
+
+
+def _move_kept(dst: NkiTensor, src: NkiTensor, values: Any) -> None:
+    """Store the values of the positions that lie within both bounds."""
+    kept = np.ones(dst.size, bool)
+    for view in (src, dst):
+        if view.gather is not None:
+            kept &= view.gather.reshape(-1) >= 0
+    if dst.gather is not None:
+        dst.flat[dst.gather.reshape(-1)[kept]] = cast(np.asarray(values[kept]), dst.dtype)
         return
     held = exact(dst).reshape(-1).copy()
     held[kept] = values[kept]
@@ -129,7 +130,12 @@ def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> No
 def _taken(src: NkiTensor) -> Any:
     """The elements of an indirect access; the first of the tensor where an index is out of bounds."""
     assert src.gather is not None
-    return src.flat[np.maximum(src.gather, 0)]
+    return src.flat.take(np.maximum(src.gather, 0) if _leaves_out(src) else src.gather)
+
+
+def _leaves_out(view: NkiTensor) -> bool:
+    """Whether some positions of an indirect access are out of bounds."""
+    return view.gather is not None and bool(view.gather.size) and bool(view.gather.min() < 0)
 
 
 def _require_skipping(oob_mode: bounds) -> None:
@@ -148,7 +154,7 @@ def _require_skipping(oob_mode: bounds) -> None:
 
 def _check_bounds(view: NkiTensor, oob_mode: bounds) -> None:
     """Refuse an indirect access out of bounds, unless such elements are left out."""
-    if view.gather is not None and view.gather.size and view.gather.min() < 0:
+    if _leaves_out(view):
         _require_skipping(oob_mode)
 
 
