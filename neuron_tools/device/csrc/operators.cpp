@@ -13,12 +13,11 @@ namespace neuron {
 namespace {
 
 // Their results' shapes depend on values, so the host waits for the device.
-constexpr std::array<std::string_view, 16> kValueDependent = {
-    "aten::nonzero",       "aten::masked_select",     "aten::_unique",       "aten::_unique2",
+constexpr std::array<std::string_view, 15> kValueDependent = {
+    "aten::nonzero",       "aten::masked_select",      "aten::_unique",       "aten::_unique2",
     "aten::unique_dim",    "aten::unique_consecutive", "aten::unique_dim_consecutive",
-    "aten::equal",         "aten::bincount",           "aten::repeat_interleave",
-    "aten::is_nonzero",    "aten::allclose",           "aten::nonzero_static", "aten::_linalg_check_errors",
-    "aten::_ctc_loss",     "aten::linalg_lstsq",
+    "aten::equal",         "aten::bincount",           "aten::is_nonzero",    "aten::allclose",
+    "aten::nonzero_static", "aten::_linalg_check_errors", "aten::_ctc_loss",  "aten::linalg_lstsq",
 };
 
 std::mutex operator_mutex;

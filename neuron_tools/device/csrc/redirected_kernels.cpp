@@ -67,6 +67,16 @@ void histc(const OperatorInfo& info, Stack* stack, int device) {
   stack->back() = stack->back().toTensor().to(self.scalar_type());
 }
 
+// (repeats, output_size). The host reads how long the result is where it is not told, as CUDA's kernel does: the
+// device fills results of known sizes.
+void repeat_interleave(const c10::OperatorHandle& handle, Stack* stack) {
+  c10::IValue& output_size = stack->back();
+  if (output_size.isNone()) {
+    output_size = stack->end()[-2].toTensor().sum().item<int64_t>();
+  }
+  run_on_host(operator_info(handle), stack, &call_cpu_kernel);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -76,6 +86,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward_overrideable>());
   library.impl("native_dropout", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&native_dropout>>());
   library.impl("histc", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&histc>>());
+  library.impl("repeat_interleave.Tensor", torch::CppFunction::makeFromBoxedFunction<&repeat_interleave>());
 }
 
 }  // namespace neuron
