@@ -94,7 +94,7 @@ def _row(view: View, tensor: Tensor, chosen: str) -> list[Any]:
 def _times(value: float | None) -> Cell:
     if value is None:
         return Cell("", "", True)
-    return Cell(f"{value:.2f} ×", round(value, 4), True, style="warn" if value > OFTEN else "")
+    return Cell(f"{value:,.2f} ×", round(value, 4), True, style="warn" if value > OFTEN else "")
 
 
 def _held(tensor: Tensor, start_ns: int) -> Cell:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from neuron_profile.analysis.spans import length_ns, union
 from neuron_tools.arrays import Ints
 from neuron_tools.profile.reader import Profile
 
@@ -52,14 +53,17 @@ class RankMeetings:
         return not MESSAGES.isdisjoint(self.operations)
 
     def lateness_ns(self) -> Ints:
-        """How long the others waited for each rank: from their median until it came, where it came last."""
-        late = np.zeros(len(self.ranks), np.int64)
+        """How long the others waited for each rank: from their median until it came, where it came last.
+
+        Time in which they waited for several of its collectives at once counts once.
+        """
         last = np.argmax(self.ready_ns, axis=1)
         others = np.where(self.ready_ns == ABSENT, np.nan, self.ready_ns.astype(np.float64))
         others[np.arange(len(self)), last] = np.nan
-        lag = self.ready_ns.max(axis=1) - np.nanmedian(others, axis=1)
-        np.add.at(late, last, lag.astype(np.int64))
-        return late
+        came_ns = self.ready_ns.max(axis=1)
+        since_ns = came_ns - (came_ns - np.nanmedian(others, axis=1)).astype(np.int64)
+        waits = (union(since_ns[last == rank], came_ns[last == rank]) for rank in range(len(self.ranks)))
+        return np.array([length_ns(wait) for wait in waits], np.int64)
 
     def gain_without(self, late: int) -> int:
         """Nanoseconds by which the job would end earlier if a rank were as quick between meetings as others.

@@ -10,7 +10,7 @@ from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 MOST = 150
-_TENSORS = f"""
+_TENSORS = """
 WITH moved AS (
     SELECT variable AS name,
         CAST(sum(transfer_bytes) FILTER (source = 'HBM' OR dest <> 'HBM') AS BIGINT) AS read_bytes,
@@ -26,8 +26,8 @@ WITH moved AS (
 SELECT name, coalesce(kind, '') AS kind, coalesce(dtype, '') AS dtype, coalesce(shape, '') AS shape,
     byte_count, loads, coalesce(read_bytes, loaded_bytes, 0) AS read_bytes,
     coalesce(written_bytes, 0) AS written_bytes, coalesce(transfers, 0) AS transfers, first_ns, last_ns
-FROM told FULL JOIN moved USING (name)
-ORDER BY read_bytes + written_bytes DESC, byte_count DESC NULLS LAST, name LIMIT {MOST}
+FROM told {join} JOIN moved USING (name)
+ORDER BY read_bytes + written_bytes DESC, byte_count DESC NULLS LAST, name LIMIT {most}
 """
 _USERS = """
 SELECT variable AS name, dest = 'HBM' AS writes, coalesce(framework_name, hlo_name, '') AS operation,
@@ -91,9 +91,10 @@ class TensorUser:
 
 
 def find_tensors(profile: Profile) -> tuple[Tensor, ...]:
-    """The tensors of which most is moved, at most `MOST`."""
+    """The tensors of which most is moved, at most `MOST`; of a range those that are moved in it."""
+    join = "FULL" if profile.range_ns is None else "RIGHT"
     held = _held(profile.query(_HELD).to_pylist())
-    rows = profile.query(_TENSORS).to_pylist()
+    rows = profile.query(_TENSORS.format(join=join, most=MOST)).to_pylist()
     return tuple(Tensor(**row, held=held.get(_end(row["name"]), ())) for row in rows)
 
 

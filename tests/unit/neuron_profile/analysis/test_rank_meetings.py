@@ -19,6 +19,11 @@ def test_lateness_is_what_the_others_wait():
     assert late.tolist() == [0, 0, 120]
 
 
+def test_time_in_which_several_collectives_wait_at_once_counts_once():
+    late = meetings([[100, 160], [120, 170], [300, 300]]).lateness_ns()
+    assert late.tolist() == [0, 70]
+
+
 def test_without_the_late_rank_the_job_ends_that_much_earlier():
     # Each round: 100 ns of work, rank 1 takes 150.
     ready, now = [], 0

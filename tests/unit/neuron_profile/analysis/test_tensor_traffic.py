@@ -19,6 +19,13 @@ def test_a_tensor_has_its_size_its_loads_and_when_it_is_held(make_profile, tiny_
         )
 
 
+def test_of_a_range_there_are_the_tensors_that_are_moved_in_it(make_profile, tiny_tables):
+    tables = with_tensors(tiny_tables)
+    tables["TensorInfo"]["load_to_sbuf_total_size_bytes"] = [128]
+    with open_profile(make_profile(tables=tables)) as profile:
+        assert [tensor.name for tensor in find_tensors(profile.slice(1240, 1300))] == ["output.0"]
+
+
 def test_who_reads_and_writes_a_tensor_is_told_by_line(make_profile, tiny_tables):
     with open_profile(make_profile(tables=with_tensors(tiny_tables))) as profile:
         users = find_users(profile, "head.weight")
