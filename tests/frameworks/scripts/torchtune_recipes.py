@@ -93,12 +93,12 @@ FULL = {
 LORA = {"model": {"_component_": "torchtune.models.llama3.lora_llama3", **SIZES, **LORA_SIZES}}
 
 
-def run(recipe, configuration, changes):
+def run(recipe, configuration, changes, ranks=()):
     configured = OmegaConf.load(Path(torchtune.__file__).parents[1] / "recipes/configs" / configuration)
     configured.update({**CHANGES, **changes, "output_dir": tempfile.mkdtemp()})
     file = Path(configured.output_dir) / "changed.yaml"
     OmegaConf.save(configured, file)
-    sys.argv = ["tune", "run", recipe, "--config", str(file)]
+    sys.argv = ["tune", "run", *ranks, recipe, "--config", str(file)]
     with contextlib.suppress(SystemExit):  # a recipe ends its process
         main()
 
