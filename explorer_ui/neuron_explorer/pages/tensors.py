@@ -21,8 +21,7 @@ TENSORS, USERS = "tensors", "tensor-users"
 TENSOR = "tensor"
 """Parameter of the address: the tensor whose readers and writers are shown."""
 HEADINGS = (
-    "Tensor", "Kind", "Type", "Shape", "Size", "Loaded", "Read", "Written", "Loads per byte",
-    "Transfers", "Held",
+    "Tensor", "Program", "Shape", "Size", "Loaded", "Read", "Written", "Per byte", "Transfers", "Held",
 )  # fmt: skip
 USER_HEADINGS = ("Reads or writes", "Operation", "Module", "Line", "Bytes", "Transfers", "Time of transfers")
 OFTEN = 1.5
@@ -65,7 +64,8 @@ def _draw(view: View) -> Any:
             HEADINGS,
             [_row(view, tensor, chosen) for tensor in tensors],
             explains=(f"The {MOST} that are moved most. " if len(tensors) == MOST else "")
-            + "Loaded: how often, in one execution. Choose a tensor for who reads and writes it.",
+            + "Loaded: how often by a physical core, in one execution; per byte: all loads of what is shown. "
+            "Choose a tensor for who reads and writes it.",
         ),
     ]
 
@@ -82,10 +82,11 @@ def _row(view: View, tensor: Tensor, chosen: str) -> list[Any]:
     moved = tensor.read_bytes / tensor.byte_count if tensor.byte_count else None
     return [
         Cell(
-            tensor.name, href=view.address.to("/tensors", **{TENSOR: tensor.name}), is_code=True,
-            style="chosen" if tensor.name == chosen else "",
+            tensor.name, href=view.address.to("/tensors", **{TENSOR: tensor.title}), is_code=True,
+            style="chosen" if tensor.title == chosen else "",
         ),
-        tensor.kind, tensor.dtype, tensor.shape, bytes_cell(tensor.byte_count), _times(tensor.loads),
+        Cell(tensor.program or f"({tensor.kind})", is_code=True, title=tensor.kind),
+        f"{tensor.dtype}{tensor.shape}", bytes_cell(tensor.byte_count), _times(tensor.loads),
         bytes_cell(tensor.read_bytes), bytes_cell(tensor.written_bytes), _times(moved),
         count_cell(tensor.transfers), _held(tensor, view.address.start_ns or 0),
     ]  # fmt: skip

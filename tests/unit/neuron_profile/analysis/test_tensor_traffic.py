@@ -2,6 +2,7 @@
 
 from neuron_profile.analysis.tensor_traffic import find_tensors, find_users
 from neuron_tools import open_profile
+from tests.unit.neuron_explorer.timeline.small_profile import filled
 from tests.unit.neuron_profile.analysis.tensor_tables import with_tensors
 
 
@@ -24,6 +25,38 @@ def test_of_a_range_there_are_the_tensors_that_are_moved_in_it(make_profile, tin
     tables["TensorInfo"]["load_to_sbuf_total_size_bytes"] = [128]
     with open_profile(make_profile(tables=tables)) as profile:
         assert [tensor.name for tensor in find_tensors(profile.slice(1240, 1300))] == ["output.0"]
+
+
+def test_buffers_that_programs_number_alike_are_told_apart_and_what_they_share_is_one(make_profile):
+    columns = {
+        "Executable": {"executable_idx": [1, 2], "process_idx": [0, 0], "name": ["forward", "backward"]},
+        "HloInstruction": {"id": [11, 12], "executable_idx": [1, 2], "process_idx": [0, 0]},
+        "TensorInfo": {
+            "variable_name": ["intermediate.4", "intermediate.4", "head.weight", "head.weight"],
+            "type": ["intermediate", "intermediate", "weight", "weight"],
+            "size": [256, 4096, 64, 64],
+            "executable_idx": [1, 2, 1, 2],
+            "process_idx": [0] * 4,
+        },
+        "DmaPacketAggregated": {
+            "variable": ["intermediate.4", "intermediate.4", "head.weight", "head.weight"],
+            "source": ["HBM"] * 4,
+            "dest": ["SBUF"] * 4,
+            "transfer_bytes": [256, 4096, 64, 64],
+            "raw_hlo_id": [11, 12, 11, 12],
+        },
+    }
+    tables = {name: filled(name, rows) for name, rows in columns.items()}
+    with open_profile(make_profile(tables=tables)) as profile:
+        found = find_tensors(profile)
+        told = {tensor.title: (tensor.byte_count, tensor.read_bytes) for tensor in found}
+        assert told == {
+            "intermediate.4 of forward": (256, 256),
+            "intermediate.4 of backward": (4096, 4096),
+            "head.weight": (64, 128),
+        }
+        (reader,) = find_users(profile, "intermediate.4 of forward")
+        assert reader.byte_count == 256
 
 
 def test_who_reads_and_writes_a_tensor_is_told_by_line(make_profile, tiny_tables):
