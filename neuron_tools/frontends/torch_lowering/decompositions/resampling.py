@@ -32,6 +32,28 @@ def _linear_matrix(outputs: int, inputs: int, align_corners: bool, scale: float 
     return weights / weights.sum(1, keepdim=True)
 
 
+def _smoothing_matrix(
+    outputs: int, inputs: int, align_corners: bool, scale: float | None, cubic: bool
+) -> Any:
+    """[outputs, inputs]: the weights of each output element, over as many inputs as it stands for."""
+    if align_corners:
+        ratio = (inputs - 1) / (outputs - 1) if outputs > 1 else 0.0
+    else:
+        ratio = 1.0 / scale if scale else inputs / outputs
+    centre = (torch.arange(outputs, dtype=torch.float32) + 0.5) * ratio
+    distance = torch.abs(torch.arange(inputs, dtype=torch.float32) + 0.5 - centre.unsqueeze(1))
+    distance = distance / max(ratio, 1.0)
+    weights = _cubic_weights(distance) if cubic else torch.clamp(1.0 - distance, min=0.0)
+    return weights / weights.sum(1, keepdim=True)
+
+
+def _cubic_weights(distance: Any) -> Any:
+    """Keys' convolution kernel with the slope -1/2 at 1, which Pillow and PyTorch smooth with."""
+    near = (1.5 * distance - 2.5) * distance * distance + 1.0
+    far = ((2.5 - 0.5 * distance) * distance - 4.0) * distance + 2.0
+    return torch.where(distance < 1.0, near, torch.where(distance < 2.0, far, torch.zeros_like(distance)))
+
+
 def _apply(data: Any, matrices: list[Any]) -> Any:
     for dim, matrix in zip(range(-len(matrices), 0), matrices):
         data = apply_along(data, matrix.to(data.dtype), dim)
@@ -221,3 +243,50 @@ def _trilinear3d(
         for wide, narrow, scale in zip(gradient.shape[2:], input_size[2:], (scales_d, scales_h, scales_w))
     ]
     return _apply_transposed(gradient, matrices)
+
+
+def _smoothing_matrices(
+    outputs: Any, inputs: Any, align_corners: bool, scales: tuple[Any, ...], cubic: bool
+) -> list[Any]:
+    return [
+        _smoothing_matrix(wide, narrow, align_corners, scale, cubic)
+        for wide, narrow, scale in zip(outputs, inputs, scales)
+    ]
+
+
+@decomposes(_aten._upsample_bilinear2d_aa.default)
+def _smooth_bilinear2d_forward(
+    data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
+) -> Any:
+    scales = (scales_h, scales_w)
+    return _apply(data, _smoothing_matrices(output_size, data.shape[2:], align_corners, scales, cubic=False))
+
+
+@decomposes(_aten._upsample_bicubic2d_aa.default)
+def _smooth_bicubic2d_forward(
+    data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
+) -> Any:
+    scales = (scales_h, scales_w)
+    return _apply(data, _smoothing_matrices(output_size, data.shape[2:], align_corners, scales, cubic=True))
+
+
+@decomposes(_aten._upsample_bilinear2d_aa_backward.default)
+def _smooth_bilinear2d(
+    gradient: Any, output_size: Any, input_size: Any, align_corners: bool, scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:  # fmt: skip
+    outputs, inputs, scales = gradient.shape[2:], input_size[2:], (scales_h, scales_w)
+    return _apply_transposed(
+        gradient, _smoothing_matrices(outputs, inputs, align_corners, scales, cubic=False)
+    )
+
+
+@decomposes(_aten._upsample_bicubic2d_aa_backward.default)
+def _smooth_bicubic2d(
+    gradient: Any, output_size: Any, input_size: Any, align_corners: bool, scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:  # fmt: skip
+    outputs, inputs, scales = gradient.shape[2:], input_size[2:], (scales_h, scales_w)
+    return _apply_transposed(
+        gradient, _smoothing_matrices(outputs, inputs, align_corners, scales, cubic=True)
+    )

@@ -130,6 +130,16 @@ CALLS = {
         aten.upsample_bicubic2d_backward.default,
         (f(1, 2, 6, 7), [6, 7], [1, 2, 4, 3], False),
     ),
+    "smooth bilinear": (aten._upsample_bilinear2d_aa.default, (f(1, 2, 9, 7), [4, 10], False)),
+    "smooth bilinear backward": (
+        aten._upsample_bilinear2d_aa_backward.default,
+        (f(1, 2, 4, 10), [4, 10], [1, 2, 9, 7], True),
+    ),
+    "smooth bicubic": (aten._upsample_bicubic2d_aa.default, (f(1, 2, 9, 7), [4, 10], True)),
+    "smooth bicubic backward": (
+        aten._upsample_bicubic2d_aa_backward.default,
+        (f(1, 2, 4, 3), [4, 3], [1, 2, 9, 7], False, 0.5, 0.4),
+    ),
     "grid sampler": (aten.grid_sampler_2d.default, (f(2, 3, 5, 6), f(2, 3, 4, 2) / 2, 2, 2, False)),
     "volume grid sampler": (
         aten.grid_sampler_3d.default,
