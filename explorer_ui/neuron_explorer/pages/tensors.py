@@ -24,6 +24,8 @@ HEADINGS = (
     "Tensor", "Program", "Shape", "Size", "Loaded", "Read", "Written", "Per byte", "Transfers", "Held",
 )  # fmt: skip
 USER_HEADINGS = ("Reads or writes", "Operation", "Module", "Line", "Bytes", "Transfers", "Time of transfers")
+LONGEST_PROGRAM = 18
+"""Characters that are shown of its name."""
 OFTEN = 1.5
 """Loads of all of a tensor above which the figure stands out: it could have stayed in SBUF."""
 
@@ -85,11 +87,18 @@ def _row(view: View, tensor: Tensor, chosen: str) -> list[Any]:
             tensor.name, href=view.address.to("/tensors", **{TENSOR: tensor.title}), is_code=True,
             style="chosen" if tensor.title == chosen else "",
         ),
-        Cell(tensor.program or f"({tensor.kind})", is_code=True, title=tensor.kind),
+        _program(tensor),
         f"{tensor.dtype}{tensor.shape}", bytes_cell(tensor.byte_count), _times(tensor.loads),
         bytes_cell(tensor.read_bytes), bytes_cell(tensor.written_bytes), _times(moved),
         count_cell(tensor.transfers), _held(tensor, view.address.start_ns or 0),
     ]  # fmt: skip
+
+
+def _program(tensor: Tensor) -> Cell:
+    """Whose buffer or result it is; of what programs share, what it is."""
+    name = tensor.program
+    shown = f"{name[: LONGEST_PROGRAM - 1]}…" if len(name) > LONGEST_PROGRAM else name
+    return Cell(shown or f"({tensor.kind})", is_code=True, title=f"{tensor.kind} {name}".strip())
 
 
 def _times(value: float | None) -> Cell:

@@ -31,7 +31,7 @@ CASTS_OF_A_STEP = 2
 def narrowed_gain(context: Context, change: Change) -> Gain:
     """What the program gains by products in bf16, casts of what modules multiply included.
 
-    What runs before a module's first product makes its parameters, and stays as it is. What the program
+    What runs before the first product makes parameters and inputs, and stays as it is. What the program
     before a product did not compute is cast once for each layer. Where autograd follows, parameters stay in
     fp32 and are cast at each step, and what is no part of a module stays as it is: the loss, the optimizer.
     Operands outside of modules are made in bf16.
@@ -42,8 +42,6 @@ def narrowed_gain(context: Context, change: Change) -> Gain:
     what_if = context.what_if
     assert what_if is not None
     gain, narrowing = what_if.gain(change), _Narrowing(context)
-    if not narrowing.products:
-        return gain
     recorded = what_if.executions.end_ns - what_if.executions.start_ns
     changed = np.where(narrowing.stays, recorded, what_if.durations_ns(change))
     casts = list(narrowing.casts_ns())
@@ -96,13 +94,19 @@ class _Narrowing:
         self.products = [
             each for each in np.flatnonzero(in_module).tolist() if fp32_products(self._program(each)).any()
         ]
-        self.stays = np.arange(len(in_module)) < min(self.products, default=0)
+        self.stays = np.arange(len(in_module)) < min(self.products, default=self._first_of_graphs())
         self._in_module = in_module
-        if self._is_trained:
+        if self._is_trained and self.products:
             forward = np.flatnonzero(in_module & self._forward).tolist()
             sums = [each for each in forward if not self._gives_bf16(each)]
             self.stays |= ~in_module
             self.stays[sums] = True
+
+    def _first_of_graphs(self) -> int:
+        """The first execution of a program that multiplies in fp32."""
+        executions = self._executions
+        multiplying = (key for key in executions.keys if fp32_products(executions.program(key)).any())
+        return min((int(executions.of_program(key).min()) for key in multiplying), default=0)
 
     def casts_ns(self) -> Iterator[tuple[int, int]]:
         """Device time and host time of each cast."""

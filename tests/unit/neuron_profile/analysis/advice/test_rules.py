@@ -180,6 +180,13 @@ def test_sums_that_the_compiler_keeps_in_fp32_are_no_products(tmp_path):
     assert findings("fp32_matmul", tmp_path, [sums], [Step(0)] * 5) == []
 
 
+def test_what_makes_parameters_before_the_first_product_gains_nothing_by_bf16(tmp_path):
+    steps = [Step(1)] * 20
+    (alone,) = findings("fp32_matmul", tmp_path / "alone", [ONE_ENGINE, FP32], steps)
+    (after,) = findings("fp32_matmul", tmp_path / "after", [ONE_ENGINE, FP32], [Step(0), Step(0), *steps])
+    assert after.device_gain_ns == alone.device_gain_ns > 0
+
+
 def test_what_comes_before_the_device_is_used_changes_no_order(tmp_path):
     short = program([("matmul", 5)], products(6, DType.F32))
     for start_ns in (0, 10_000_000_000):
