@@ -14,15 +14,16 @@ from torch.utils import _pytree as pytree
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph, lower_graph_part
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
+from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, REPLACED
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor
-from neuron_tools.frontends.torch_lowering.intrinsics import call_name
+from neuron_tools.frontends.torch_lowering.intrinsics import call_name, operator_name
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PartOfModule
 from neuron_tools.frontends.torch_xla.graph import RecordedGraph, RecordedOperation, ValueNumber
 from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.records.program import FrameworkOperation
 
-_ORIGIN = "origin"
+_ORIGIN, _NAME = "origin", "operator"
 _aten = torch.ops.aten
 _TAKEN_APART = get_decompositions([_aten.gelu, _aten.gelu_backward])
 """What a partitioner has no operation for, and torch-mlir spells as a polynomial."""
@@ -102,8 +103,7 @@ def trace_recorded(
     def replay(*inputs: torch.Tensor) -> list[torch.Tensor]:
         values: dict[int, Any] = {value.number: tensor for value, tensor in zip(graph.inputs, inputs)}
         for operation in graph.operations:
-            _replay(operation, values)
-            _charge(operation.origin)
+            _charge(operation.origin, _replay(operation, values))
         return [values[number] for number in outputs]
 
     with FAKE_MODE, torch.no_grad():
@@ -115,16 +115,26 @@ def trace_recorded(
     return traced
 
 
-def _replay(operation: RecordedOperation, values: dict[int, Any]) -> None:
+def _replay(operation: RecordedOperation, values: dict[int, Any]) -> str:
+    """Call an operation on what is known of its arguments; the name of its calls, where it is not their own."""
     leaves = [values[leaf.number] if isinstance(leaf, ValueNumber) else leaf for leaf in operation.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, operation.structure)
     # A kernel of the CPU may have laid out what is viewed in another way than tracing foresees.
-    target = _aten.reshape.default if operation.target is _aten.view.default else operation.target
-    made = pytree.tree_leaves(target(*args, **kwargs))
-    values.update((number, value) for number, value in zip(operation.results, made) if number is not None)
+    target: Any = _aten.reshape.default if operation.target is _aten.view.default else operation.target
+    name = ""
+    try:
+        made = target(*args, **kwargs)
+    except RuntimeError:  # tracing sees tensors of the CPU, whose kernels refuse some types of elements
+        parts = OWN.get(target) or REPLACED.get(target)
+        if parts is None:
+            raise
+        made, name = parts(*args, **kwargs), operator_name(target)
+    results = zip(operation.results, pytree.tree_leaves(made))
+    values.update((number, value) for number, value in results if number is not None)
+    return name
 
 
-def _charge(origin: Origin) -> None:
+def _charge(origin: Origin, name: str) -> None:
     """The calls that came into the graph since the last operation are this one's."""
     mode = get_proxy_mode()
     if mode is None:
@@ -132,13 +142,13 @@ def _charge(origin: Origin) -> None:
     for node in reversed(mode.tracer.graph.nodes):
         if _ORIGIN in node.meta:
             break
-        node.meta[_ORIGIN] = origin
+        node.meta[_ORIGIN], node.meta[_NAME] = origin, name
 
 
 def _described(node: fx.Node) -> FrameworkOperation:
     origin = _origin(node)
     return FrameworkOperation(
-        name=call_name(node),
+        name=node.meta.get(_NAME) or call_name(node),
         module_path=origin.module_path,
         module_class=origin.module_class,
         stack=origin.stack,

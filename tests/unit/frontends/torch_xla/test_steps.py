@@ -135,6 +135,28 @@ def test_gradients_of_what_is_computed_again_stand_at_its_lines(provider, xla):
     assert lines["aten::exp"] == line_of("exponential")
 
 
+@pytest.mark.parametrize(
+    ("name", "make", "shape"),
+    [
+        ("aten::histc", lambda xla: torch.histc(torch.tensor([0, 1, 1, 3], dtype=torch.int32).to(xla), 4, 0, 3), 4),
+        (
+            "aten::_grouped_mm",
+            lambda xla: torch._grouped_mm(
+                torch.ones(8, 16).to(xla), torch.ones(2, 16, 8).to(xla),
+                offs=torch.tensor([3, 8], dtype=torch.int32).to(xla),
+            ),
+            8,
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_cpu_has_no_kernel_for_is_part_of_the_graph(provider, xla, name, make, shape):
+    result = make(xla)
+    sync()
+    assert result.shape[0] == shape
+    assert {row.name for row in provider.last.framework} == {name}
+    assert not provider.last.warnings
+
+
 def line_of(mark):
     """The line of this file that ends with a mark."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
