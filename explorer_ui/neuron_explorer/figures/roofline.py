@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log10
+from math import ceil, log10
 from typing import Any
 
 import plotly.graph_objects as go
@@ -19,6 +19,8 @@ NAMED, LONGEST_LABEL = 8, 32
 """So many of the longest points have their name beside them, with at most so many letters."""
 APART = (0.9, 0.12)
 """Decades that names must be apart in one direction or the other."""
+MOST_TICKS, MOST_PANEL_TICKS = 12, 5
+"""Of the axis of rates, and in a panel of the workspace."""
 NAMES_TURN, PANEL_NAMES_TURN = 0.7, 0.5
 """Names of points beyond this part of the axis stand at their left; the same in a panel of the workspace."""
 PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
@@ -72,10 +74,21 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
             height=480,
             margin={"t": 40},
             xaxis={"type": "log", "dtick": 1, "title": {"text": "FLOPs per HBM byte"}},
-            yaxis={"type": "log", "dtick": 1, "title": {"text": "FLOP/s"}},
+            yaxis={
+                "type": "log",
+                "dtick": _decades_apart(figure, MOST_PANEL_TICKS if is_panel else MOST_TICKS),
+                "tickformat": "~s",
+                "title": {"text": "FLOP/s"},
+            },
         )
     )
     return figure
+
+
+def _decades_apart(figure: Any, most: int) -> int:
+    """Decades from one tick of the rates to the next, for so many ticks at most."""
+    rates = [rate for trace in figure.data for rate in trace.y if rate]
+    return max(1, ceil((log10(max(rates)) - log10(min(rates))) / most)) if rates else 1
 
 
 def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:

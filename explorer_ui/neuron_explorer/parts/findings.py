@@ -12,6 +12,7 @@ from neuron_explorer.steps import scope_name
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.fix.propose import EDITORS
+from neuron_profile.reports.advice_text import change_text
 from neuron_profile.reports.places import place as short_place
 from neuron_profile.reports.quantities import duration, percent
 
@@ -49,7 +50,7 @@ def _finding(view: View, finding: Finding, number: int) -> Any:
     words = [
         html.H3(finding.title),
         html.P(_place(view, finding.place)),
-        html.P([finding.change, *_edit_link(view, finding, number)]),
+        html.P([change_text(finding), *_edit_link(view, finding, number)]),
         html.Details([html.Summary("Evidence"), html.Pre(_evidence(finding), className="evidence")]),
     ]
     return html.Div([_gain(finding, gain_of(view, finding)), html.Div(words)], className="finding card")

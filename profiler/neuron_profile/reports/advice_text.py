@@ -40,7 +40,7 @@ def print_findings(console: Console, findings: Sequence[Finding], lacking: str =
         console.print(f"{number}. {finding.title}", style="bold")
         console.print(Padding(_where(finding), (0, 0, 0, 3)))
         console.print(Padding(_gain(finding), (0, 0, 0, 3)))
-        console.print(Padding(_change(finding), (0, 0, 1, 3)))
+        console.print(Padding(change_text(finding), (0, 0, 1, 3)))
     if small:
         console.print("Found too, with hardly any gain:", style="bold")
     for finding in small:
@@ -53,7 +53,8 @@ def as_markdown(findings: Sequence[Finding], lacking: str = "") -> str:
     """The findings as a page of Markdown, the largest gain first."""
     parts = ["# What to change"]
     for number, finding in enumerate(findings, 1):
-        parts += [f"## {number}. {finding.title}", f"{_where(finding)}. {_gain(finding)}", _change(finding)]
+        parts += [f"## {number}. {finding.title}", f"{_where(finding)}. {_gain(finding)}"]
+        parts.append(change_text(finding))
     if not findings:
         parts.append("Nothing found that would make it faster.")
     return "\n\n".join([*parts, lacking] if lacking else parts)
@@ -82,7 +83,8 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
         console.print(HIDDEN, style="dim")
 
 
-def _change(finding: Finding) -> str:
+def change_text(finding: Finding) -> str:
+    """What to change, and whether the program can."""
     return finding.change if finding.within_reach else f"The compiler decides this. {finding.change}"
 
 

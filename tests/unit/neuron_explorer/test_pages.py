@@ -283,6 +283,15 @@ def test_advice_shows_the_edit_that_mends_a_finding(view: View, monkeypatch) -> 
     assert "There is no finding 9" in drawn(view, "/advice", edit="9")
 
 
+def test_advice_says_what_the_compiler_decides(view: View, monkeypatch) -> None:
+    place = Place(SOURCE_PATH, 2)
+    found = (Finding("a", "t", "Change it.", place), Finding("b", "t", "Merge.", place, within_reach=False))
+    monkeypatch.setattr("neuron_explorer.results.advise", lambda profile: found)
+    shown = drawn(view, "/advice")
+    assert "The compiler decides this. Merge." in shown
+    assert shown.count("The compiler decides") == 1
+
+
 def test_regions_are_compared_side_by_side(view: View) -> None:
     shown = drawn(view, "/regions")
     assert "/model/a" in shown

@@ -13,10 +13,14 @@ def point(name, intensity, charged_ns):
     return Point(name, flops, round(flops / intensity), 0, 0, charged_ns, "HBM", 0.5)
 
 
-def named(is_panel):
-    points = (point("aten::mm", 100, 1e6), point("aten::addmm", 80, 0.8e6), point(LONG, 1, 1e8))
+def figure(is_panel, *more):
+    points = (point("aten::mm", 100, 1e6), point("aten::addmm", 80, 0.8e6), point(LONG, 1, 1e8), *more)
     roofline = Roofline("operation", {"bf16": 1e14}, {}, BANDWIDTH, None, None, points)
-    (trace,) = (each for each in roofline_figure(roofline, LIGHT, 10, is_panel).data if each.text is not None)
+    return roofline_figure(roofline, LIGHT, 10, is_panel)
+
+
+def named(is_panel):
+    (trace,) = (each for each in figure(is_panel).data if each.text is not None)
     return [text.strip() for text in trace.text], list(trace.textposition)
 
 
@@ -30,3 +34,10 @@ def test_a_panel_has_fewer_and_shorter_names():
     assert len(wide[2]) > len(narrow[2])
     assert narrow[1] == ""
     assert len(narrow[2]) == PANEL_LABEL
+
+
+def test_a_panel_names_few_decades_of_rates_so_that_they_stand_apart():
+    slow = point("aten::sum", 0.1, 1e14)  # 10 kFLOP/s, ten decades below the roof
+    assert figure(False, slow).layout.yaxis.dtick == 1
+    assert figure(True, slow).layout.yaxis.dtick == 2
+    assert figure(True, slow).layout.yaxis.tickformat == "~s"
