@@ -116,7 +116,7 @@ def trace_recorded(
 
 
 def _replay(operation: RecordedOperation, values: dict[int, Any]) -> str:
-    """Call an operation on what is known of its arguments; the name of its calls, where it is not their own."""
+    """Call an operation on what is known of its arguments; its name, where its calls have others."""
     leaves = [values[leaf.number] if isinstance(leaf, ValueNumber) else leaf for leaf in operation.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, operation.structure)
     # A kernel of the CPU may have laid out what is viewed in another way than tracing foresees.
