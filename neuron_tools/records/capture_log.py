@@ -73,22 +73,22 @@ class Padding:
 
 RECORD_DTYPE = np.dtype(
     [
-        ("kind", "u1"),
-        ("device", "u1"),  # NeuronCore index inside the process
+        ("kind", "u2"),
+        ("device", "u2"),  # NeuronCore index inside the process
         ("stream", "u2"),
+        ("flags", "u2"),  # 1 = in an optimizer step, 2 = no native lowering, 16 = in a backward pass
         ("thread", "u4"),  # ordinal of the host thread, in order of first appearance
         ("executable", "u4"),  # 0 = none
         ("stack", "u4"),  # 0 = none
         ("module", "u4"),  # 0 = none
         ("name", "u4"),  # operation or range name; 0 = none
+        ("forward_thread", "u4"),  # `thread` of the record whose `sequence` is forward_sequence
         ("host_start_ns", "i8"),
         ("host_end_ns", "i8"),
         ("device_start_ns", "i8"),
         ("device_end_ns", "i8"),
         ("sequence", "i8"),  # autograd sequence number of the node this operation made; -1 = none
         ("forward_sequence", "i8"),  # inside backward: the forward operation's sequence number; -1 = none
-        ("forward_thread", "u4"),  # `thread` of the record whose `sequence` is forward_sequence
-        ("flags", "u4"),  # 1 = in an optimizer step, 2 = no native lowering, 16 = in a backward pass
         ("bytes", "i8"),
         ("address", "i8"),
     ]

@@ -5,7 +5,7 @@
 
 namespace neuron {
 
-enum class RecordKind : uint8_t {
+enum class RecordKind : uint16_t {
   kOperation = 1,
   kGraph = 2,
   kCopyToDevice = 3,
@@ -24,21 +24,21 @@ enum class RecordKind : uint8_t {
 
 struct Record {
   RecordKind kind = RecordKind::kOperation;
-  uint8_t device = 0;
+  uint16_t device = 0;
   uint16_t stream = 0;
+  uint16_t flags = 0;
   uint32_t thread = 0;
   uint32_t executable = 0;
   uint32_t stack = 0;
   uint32_t module = 0;
   uint32_t name = 0;
+  uint32_t forward_thread = 0;
   int64_t host_start_ns = 0;
   int64_t host_end_ns = 0;
   int64_t device_start_ns = 0;
   int64_t device_end_ns = 0;
   int64_t sequence = -1;
   int64_t forward_sequence = -1;
-  uint32_t forward_thread = 0;
-  uint32_t flags = 0;
   int64_t bytes = 0;
   int64_t address = 0;
 };

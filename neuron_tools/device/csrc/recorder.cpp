@@ -68,7 +68,7 @@ Record make_record(RecordKind kind, int device, uint32_t stack) {
   const auto forward = current_forward(!is_below_python);
   Record record;
   record.kind = kind;
-  record.device = static_cast<uint8_t>(device);
+  record.device = static_cast<uint16_t>(device);
   record.stream = static_cast<uint16_t>(current_stream(device));
   record.thread = thread_ordinal();
   record.stack = is_below_python ? stack : 0;
@@ -430,7 +430,7 @@ CollectiveIssue issue_collective(int device, bool has_user_frames) {
   const int64_t end = dispatch_while_paused_ns(0);
   issue.ready_ns = std::max(end, stream_finish_ns(device, current_stream(device)));
   issue.recorded = (current_observers() & kRecording) != 0;
-  issue.record.device = static_cast<uint8_t>(device);
+  issue.record.device = static_cast<uint16_t>(device);
   if (issue.recorded) {
     issue.record = make_host_record(
         RecordKind::kCollective, device, has_user_frames ? capture_stack() : 0, start, end);

@@ -12,7 +12,7 @@ from neuron_tools.records.capture_log import RECORD_DTYPE
 
 FLUSH_SECONDS = 0.2
 FLUSH_BYTES = 1 << 16
-_LAYOUT = struct.Struct("<BBHIIIIIqqqqqqIIqq")
+_LAYOUT = struct.Struct("<HHHHIIIIIIqqqqqqqq")
 assert _LAYOUT.size == RECORD_DTYPE.itemsize
 
 
@@ -23,28 +23,28 @@ class Record:
     kind: int
     device: int = 0
     stream: int = 0
+    flags: int = 0
     thread: int = 0
     executable: int = 0
     stack: int = 0
     module: int = 0
     name: int = 0
+    forward_thread: int = 0
     host_start_ns: int = 0
     host_end_ns: int = 0
     device_start_ns: int = 0
     device_end_ns: int = 0
     sequence: int = -1
     forward_sequence: int = -1
-    forward_thread: int = 0
-    flags: int = 0
     byte_count: int = 0
     address: int = 0
 
     def pack(self) -> bytes:
         """The record as it stands in the log."""
         return _LAYOUT.pack(
-            self.kind, self.device, self.stream, self.thread, self.executable, self.stack, self.module,
-            self.name, self.host_start_ns, self.host_end_ns, self.device_start_ns, self.device_end_ns,
-            self.sequence, self.forward_sequence, self.forward_thread, self.flags, self.byte_count,
+            self.kind, self.device, self.stream, self.flags, self.thread, self.executable, self.stack,
+            self.module, self.name, self.forward_thread, self.host_start_ns, self.host_end_ns,
+            self.device_start_ns, self.device_end_ns, self.sequence, self.forward_sequence, self.byte_count,
             self.address,
         )  # fmt: skip
 

@@ -44,6 +44,13 @@ def test_executions_waits_and_ranges_stand_in_the_log_in_order(recorder, tmp_pat
     assert recorder.record_count == 4
 
 
+def test_a_process_may_have_more_devices_than_a_byte_can_count(recorder, tmp_path):
+    recorder.execute(7, 100, "step", cores=[255, 256, 511])
+    recorder.memory(64, address=1, core=300)
+    recorder.close()
+    assert records(tmp_path)["device"].tolist() == [255, 256, 511, 300]
+
+
 def test_executions_side_by_side_begin_together_and_end_each_on_its_own(recorder, tmp_path):
     assert recorder.execute_side_by_side([(7, 100), (8, 300), (7, 200)], "ranks") == 310
     recorder.close()
