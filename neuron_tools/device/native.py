@@ -63,6 +63,8 @@ def core() -> Any:
     """The extension module, built on first use."""
     global _core
     if _core is None:
+        import torch  # noqa: F401  # it registers the device, which comes here too: not within the lock
+
         with _load_lock:
             if _core is None:
                 module = load()

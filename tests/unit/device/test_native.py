@@ -1,5 +1,8 @@
 """The typed face of the C++ core."""
 
+import subprocess
+import sys
+
 import pytest
 
 from neuron_tools.device import native
@@ -8,6 +11,15 @@ from neuron_tools.device import native
 def test_an_unknown_clock_is_refused():
     with pytest.raises(ValueError, match='"measured" or "fixed"'):
         native.set_clock("sundial")
+
+
+def test_the_device_may_be_asked_before_torch_is_imported():
+    """Torch registers the device while it is imported, and asks it then."""
+    code = "from neuron_tools.device import native; print(native.suppress(False))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.stdout, done.returncode) == ("False\n", 0)
 
 
 def test_suppression_module_and_optimizer_give_back_what_held_before():
