@@ -14,18 +14,25 @@ _EVENTS = """
 SELECT count(*) AS n FROM SystemProfileEvents
 WHERE name = 'nc_exec_running' AND coalesce(process_idx, 0) = ? AND coalesce(nc_idx, 0) = ?
 """
+_OTHERS = """
+SELECT 1 FROM (
+    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable FROM ExecutionInfo
+    WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?
+) LEFT JOIN (
+    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable, kind FROM Executable
+) USING (process, executable)
+WHERE coalesce(kind, '') != 'graph' LIMIT 1
+"""
 _DISTINCT = """
 WITH executions AS (
-    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable,
+    SELECT executable_idx AS executable,
         execution_start_ts AS start_ns, execution_end_ts AS end_ns,
         execution_start_ts < lag(execution_end_ts) OVER (ORDER BY execution_start_ts) AS is_early
     FROM ExecutionInfo WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?
 )
 SELECT executable, end_ns - start_ns AS duration_ns, min(start_ns) AS first_ns, count(*) AS n,
-    coalesce(any_value(kind), '') AS kind, coalesce(bool_or(is_early), false) AS is_early
-FROM executions LEFT JOIN (
-    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable, kind FROM Executable
-) USING (process, executable)
+    coalesce(bool_or(is_early), false) AS is_early
+FROM executions
 GROUP BY executable, duration_ns ORDER BY first_ns
 """
 
@@ -54,6 +61,10 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
     """
     if profile.range_ns is not None or _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
         return None
+    if profile.query(
+        _OTHERS, core
+    ).num_rows:  # looked for first: they may be too many to be ordered in memory
+        return None
     rows = profile.query(_DISTINCT, core).to_pylist()
     if (
         not rows
@@ -61,7 +72,7 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
         or sum(row["n"] for row in rows) != _number(profile, _EVENTS, core)
     ):
         return None
-    if any(row["kind"] != "graph" or row["is_early"] for row in rows):
+    if any(row["is_early"] for row in rows):
         return None
     return tuple(Repeat(row["first_ns"], row["first_ns"] + row["duration_ns"], row["n"]) for row in rows)
 
