@@ -24,7 +24,8 @@ class Cause:
 
 CAUSES = (
     Cause("stopped", "",
-          "NotFinishedError|MemoryError|Unable to allocate .* for an array|can't allocate memory|No space left",
+          "NotFinishedError|MemoryError|Unable to allocate .* for an array|can't allocate memory"
+          "|No space left on device",
           "the run's limit of time, memory or disk"),
     Cause("mistaken", "test_gen_mask_tkg", r"KeyError: 'mask_out_hbm'",
           "the test names its input `mask_out_hbm.must_alias_input` and then asks for `mask_out_hbm`"),
