@@ -60,7 +60,7 @@ def test_the_repositorys_mistakes_and_a_runs_limits_stand_apart() -> None:
 )
 def test_a_kernel_that_is_told_where_to_allocate_has_not_met_a_runs_limit(message, is_limit) -> None:
     record = public_record.add({}, RUN, 10, {"b.py::test[1]": {"outcome": "failed", "message": message}})
-    assert ("| the run's limit of time or memory |" in public_record.table(record)) is is_limit
+    assert ("| the run's limit of time, memory or disk |" in public_record.table(record)) is is_limit
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
