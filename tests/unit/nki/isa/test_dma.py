@@ -67,8 +67,10 @@ def test_indices_out_of_bounds_are_refused_or_skipped():
         run_raw(body(nisa.oob_mode.error), TABLE, index)
 
 
-def test_a_scatter_writes_rows_by_index():
+@pytest.mark.parametrize("left_out", [0, 3])
+def test_a_scatter_writes_rows_by_index_but_those_out_of_bounds(left_out):
     rows = np.random.default_rng(0).permutation(50)[:32].astype(np.uint32)[:, None]
+    rows[:left_out] = 99
     values = floats(32, 24, seed=4)
 
     def kernel(table, index, values):
@@ -78,11 +80,11 @@ def test_a_scatter_writes_rows_by_index():
         result = nl.ndarray((50, 24), dtype=nl.float32, buffer=nl.shared_hbm)
         nisa.dma_copy(result, table)
         target = result.ap(pattern=[[24, 32], [1, 24]], vector_offset=places, indirect_dim=0)
-        nisa.dma_copy(dst=target, src=data)
+        nisa.dma_copy(dst=target, src=data, oob_mode=nisa.oob_mode.skip)
         return result
 
     expected = TABLE.copy()
-    expected[rows[:, 0]] = values
+    expected[rows[left_out:, 0]] = values[left_out:]
     np.testing.assert_array_equal(run_raw(kernel, TABLE, rows, values).outputs, expected)
 
 
