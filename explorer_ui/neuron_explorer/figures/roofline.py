@@ -20,7 +20,7 @@ NAMED, LONGEST_LABEL = 8, 32
 APART = (0.9, 0.12)
 """Decades that names must be apart in one direction or the other."""
 MOST_TICKS, MOST_PANEL_TICKS = 12, 5
-"""Of the axis of rates, and in a panel of the workspace."""
+"""Of an axis, and in a panel of the workspace."""
 NAMES_TURN, PANEL_NAMES_TURN = 0.7, 0.5
 """Names of points beyond this part of the axis stand at their left; the same in a panel of the workspace."""
 PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
@@ -38,6 +38,7 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
     points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
     shown = _shown_intensities(points)
     turn = PANEL_NAMES_TURN if is_panel else NAMES_TURN
+    ticks = MOST_PANEL_TICKS if is_panel else MOST_TICKS
     for dtype, peak in roofline.peak_flops.items():
         colour = _COLOURS.get(dtype, theme.faint)
         figure.add_trace(_roof(roofline, dtype, peak, colour, "solid", shown))
@@ -73,10 +74,14 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
         theme.layout(
             height=480,
             margin={"t": 40},
-            xaxis={"type": "log", "dtick": 1, "title": {"text": "FLOPs per HBM byte"}},
+            xaxis={
+                "type": "log",
+                "dtick": _decades_apart(shown, ticks),
+                "title": {"text": "FLOPs per HBM byte"},
+            },
             yaxis={
                 "type": "log",
-                "dtick": _decades_apart(figure, MOST_PANEL_TICKS if is_panel else MOST_TICKS),
+                "dtick": _decades_apart(_rates(figure), ticks),
                 "tickformat": "~s",
                 "title": {"text": "FLOP/s"},
             },
@@ -85,10 +90,13 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool 
     return figure
 
 
-def _decades_apart(figure: Any, most: int) -> int:
-    """Decades from one tick of the rates to the next, for so many ticks at most."""
-    rates = [rate for trace in figure.data for rate in trace.y if rate]
-    return max(1, ceil((log10(max(rates)) - log10(min(rates))) / most)) if rates else 1
+def _decades_apart(values: Sequence[float], most: int) -> int:
+    """Decades from one tick of an axis to the next, for so many ticks at most."""
+    return max(1, ceil((log10(max(values)) - log10(min(values))) / most)) if values else 1
+
+
+def _rates(figure: Any) -> list[float]:
+    return [rate for trace in figure.data for rate in trace.y if rate]
 
 
 def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:

@@ -36,8 +36,10 @@ def test_a_panel_has_fewer_and_shorter_names():
     assert len(narrow[2]) == PANEL_LABEL
 
 
-def test_a_panel_names_few_decades_of_rates_so_that_they_stand_apart():
+def test_a_panel_names_few_decades_so_that_they_stand_apart():
     slow = point("aten::sum", 0.1, 1e14)  # 10 kFLOP/s, ten decades below the roof
     assert figure(False, slow).layout.yaxis.dtick == 1
     assert figure(True, slow).layout.yaxis.dtick == 2
     assert figure(True, slow).layout.yaxis.tickformat == "~s"
+    sparse = point("aten::sum", 0.0001, 1e7)
+    assert [figure(is_panel, sparse).layout.xaxis.dtick for is_panel in (False, True)] == [1, 2]
