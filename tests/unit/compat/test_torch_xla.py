@@ -71,6 +71,12 @@ def test_a_process_alone_is_the_first_of_one(xm):
     assert xm.rendezvous("here", b"x") == [b"x"]
 
 
+def test_a_process_alone_meets_nobody_also_where_a_test_says_there_is_a_group(xm, monkeypatch):
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    assert xm.rendezvous("here", b"x") == [b"x"]
+    assert xm.mesh_reduce("here", 3, sum) == 3
+
+
 @pytest.mark.parametrize(("backend", "found"), [("xla", True), ("gloo", False)])
 def test_a_group_of_the_backend_is_one_of_pytorch_xla(xm, tmp_path, backend, found):
     import torch.distributed as dist

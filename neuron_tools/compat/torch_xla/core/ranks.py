@@ -39,9 +39,17 @@ def is_master_ordinal(local: bool = True) -> bool:
 
 def has_others() -> bool:
     """Whether there are other processes; joins their process group where the program has not done it."""
-    if xrt_world_size() == 1:
+    if _is_alone() or xrt_world_size() == 1:
         return False
     if not torch.distributed.is_initialized() and not is_tracing_ranks():
         with _disable_current_modes():  # the first collective may stand in a model that is traced
             dist.init_process_group(BACKEND, init_method="env://")
     return True
+
+
+def _is_alone() -> bool:
+    """Whether no job started this process and it is in no group, whatever stands for `torch.distributed`.
+
+    A model that is traced for others has them.
+    """
+    return not is_tracing_ranks() and dist.group.WORLD is None and os.environ.get("WORLD_SIZE", "1") == "1"
