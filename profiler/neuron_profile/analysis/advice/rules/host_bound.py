@@ -65,6 +65,7 @@ def find(context: Context) -> Iterator[Finding]:
     idle_ns = _idle_ns(occupancy) if idle is None else _untold_ns(idle, rest)
     if not idle_ns:  # other rules report all of the idle time
         return
+    waiting_share = _waiting_share(1 - occupancy.steady_share - launching_share, idle, idle_ns)
     place, shown = _line(context.profile.query(_SLOWEST).to_pylist(), rest, idle_ns)
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
@@ -76,7 +77,7 @@ def find(context: Context) -> Iterator[Finding]:
     own_ns = launching_ns // max(occupancy.cores, 1)
     yield Finding(
         "host_bound",
-        f"The device waits for the host {percent(1 - occupancy.steady_share - launching_share)} of the time",
+        f"The device waits for the host {percent(waiting_share)} of the time",
         "Dispatch less often: "
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",
@@ -121,6 +122,13 @@ def _rest(idle: HostIdle, context: Context) -> tuple[HostActivity, ...]:
     waits = waiting_places(context.profile)
     others = (each for each in idle.activities if each.kind not in (*KINDS, "collective"))
     return tuple(each for each in others if each.kind != "copy" or waits.isdisjoint(_places(each)))
+
+
+def _waiting_share(idle_share: float, idle: HostIdle | None, untold_ns: int) -> float:
+    """Of the time in which the device is idle, as a part of all, what no other rule reports."""
+    if idle is None or not idle.window_ns:
+        return idle_share
+    return min(idle_share, untold_ns / idle.window_ns)
 
 
 def _untold_ns(idle: HostIdle, rest: tuple[HostActivity, ...]) -> int:

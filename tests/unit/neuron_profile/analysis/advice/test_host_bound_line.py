@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST, _line, _untold_ns
+from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST, _line, _untold_ns, _waiting_share
 from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_tools import open_profile
 
@@ -73,3 +73,9 @@ def test_what_no_sample_saw_is_shared_out_as_what_was_seen(told_ns, rest_ns, unt
     seen = [each for each in seen if each.idle_ns]
     rest = tuple(each for each in seen if each.kind == "python")
     assert _untold_ns(HostIdle(2000, 1000, 40, tuple(seen)), rest) == untold_ns
+
+
+def test_idle_time_that_another_rule_reports_is_not_told_twice():
+    idle = HostIdle(1000, 870, 870, (activity("data_loading", 860), activity("python", 10)))
+    assert _waiting_share(0.87, idle, 10) == pytest.approx(0.01)
+    assert _waiting_share(0.87, None, 870) == pytest.approx(0.87)
