@@ -13,10 +13,12 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.utils._pytree import tree_flatten
 
 import neuron_tools
 from neuron_profile.analysis.hotspots import find_hotspots
@@ -350,3 +352,38 @@ def test_requests_whose_clients_hang_up_are_told_as_aborted(
     assert [request.tokens for request in (streamed[0], waited, last)] == [100, 0, TOKENS]
     assert all(2 <= request.tokens < 100 for request in streamed[1:])
     assert (waited.queue_ns, waited.first_token_ns) == (None, None)
+
+
+def test_images_are_seen_as_on_the_cpu(tmp_path: Path) -> None:
+    if find_spec("torchvision") is None and not any(
+        Path(folder, "torchvision").is_dir() for folder in PACKAGES.split(os.pathsep)
+    ):
+        pytest.skip("torchvision, which Qwen2-VL's processor asks for, is in no folder of NEURON_TOOLS_VLLM")
+    model, script = str(tmp_path / "model"), str(FOLDER / "images.py")
+    run(tmp_path, str(FOLDER / "tiny_qwen2_vl.py"), model, **ON_CPU)
+    expected = said(run(tmp_path, script, model, str(TOKENS), "--transformers", **ON_CPU), "tokens")
+    output = run(tmp_path, *CAPTURE, sys.executable, script, model, str(TOKENS))
+    assert said(output, "tokens") == expected
+    with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        graphs, warnings = graph_executions(profile), find_warnings(profile)
+    assert sum(graphs.values()) >= TOKENS
+    assert not warnings
+
+
+def test_what_requests_ask_of_their_tokens_is_done_as_on_the_cpu(model: str, tmp_path: Path) -> None:
+    (found, alone), (on_cpu, _) = (
+        [said(output, word) for word in ("answers", "alone")]
+        for output in (
+            run(tmp_path, str(FOLDER / "sampling.py"), model, json.dumps(options), **variables)
+            for options, variables in (({}, {}), ({"block_size": 32}, ON_CPU))
+        )
+    )
+    assert {way: found.pop(way) for way in alone} == alone, "a seeded request depends on its neighbours"
+    assert len({tuple(output["tokens"]) for output in alone["three"]["outputs"]}) == 3
+    (leaves, structure), (wanted, wanted_structure) = (
+        tree_flatten({way: answers[way] for way in found}) for answers in (found, on_cpu)
+    )
+    assert structure == wanted_structure
+    assert leaves == pytest.approx(wanted, abs=1e-4)
+    assert found["stop"]["outputs"][0]["reason"] == "stop"
+    assert found["choice"]["outputs"][0]["text"] in ("w1", "w7")
