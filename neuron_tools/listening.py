@@ -7,6 +7,8 @@ import ipaddress
 import socket
 from pathlib import Path
 
+import click
+
 from neuron_tools.errors import NeuronToolsError, UsageError
 
 LOOPBACK = "127.0.0.1"
@@ -74,7 +76,7 @@ def require_token(address: str, token: str | None) -> None:
 
 
 def bind(port: int, address: str = LOOPBACK) -> socket.socket:
-    """A listening socket on a port, or on the next free one; 0 for any.
+    """A listening socket on a port, or, with a word on standard error, on the next free one; 0 for any.
 
     Raises:
         PortError: None of them is free, the port needs other rights, or the address is none of this machine.
@@ -86,11 +88,14 @@ def bind(port: int, address: str = LOOPBACK) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address, candidate))
             listener.listen()
-            return listener
         except OSError as error:
             listener.close()
             if error.errno != errno.EADDRINUSE:
                 raise _refusal(address, candidate, error) from error
+        else:
+            if candidate != port:
+                click.echo(f"Port {port} is taken: {candidate} is used instead.", err=True)
+            return listener
     raise PortError(f"The ports {port} to {last} are taken: choose another with -p.")
 
 

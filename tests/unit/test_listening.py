@@ -46,13 +46,15 @@ def test_other_machines_need_a_token() -> None:
         require_token("0.0.0.0", None)
 
 
-def test_a_taken_port_gives_the_next_free_one() -> None:
+def test_a_taken_port_gives_the_next_free_one_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     with bind(0) as first:
         port = first.getsockname()[1]
+        assert capsys.readouterr().err == ""
         with bind(port) as second:
             address, chosen = second.getsockname()
     assert address == "127.0.0.1"
     assert port < chosen < port + listening.PORTS_TO_TRY
+    assert capsys.readouterr().err == f"Port {port} is taken: {chosen} is used instead.\n"
 
 
 def test_no_free_port_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
