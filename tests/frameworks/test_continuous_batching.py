@@ -39,8 +39,11 @@ def test_it_has_the_cpus_tokens(expected: list[list[int]], tmp_path: Path) -> No
     assert tokens(tmp_path, str(SCRIPT)) == expected
 
 
-def test_captured_it_tells_its_requests(expected: list[list[int]], tmp_path: Path) -> None:
-    assert tokens(tmp_path, *CAPTURE, sys.executable, str(SCRIPT)) == expected
+@pytest.mark.parametrize("options", [[], ["--manager"]], ids=["batch", "manager"])
+def test_captured_it_tells_its_requests(
+    options: list[str], expected: list[list[int]], tmp_path: Path
+) -> None:
+    assert tokens(tmp_path, *CAPTURE, sys.executable, str(SCRIPT), *options) == expected
     with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
         serving = measure_serving(profile)
     assert serving is not None
