@@ -1,16 +1,20 @@
 """TorchTitan's own train.py, unchanged, on real ranks of the device: losses of its CPU run with gloo.
 
+Llama 3, and DeepSeek V3 with its experts on two ranks: their tokens go to and fro between these.
+
 `NEURON_TOOLS_TORCHTITAN` names a checkout and `NEURON_TOOLS_TORCHTITAN_PACKAGES` a folder with the packages
 that it asks for, as for `scripts/torchtitan_layouts.py`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -29,18 +33,51 @@ TRAINING = ("-m", "torchtitan.train")
 CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "TORCHDYNAMO_DISABLE": "1"}
 STEPS = 3
 ARGUMENTS = (
-    "--module", "llama3", "--config", "llama3_debugmodel", "--training.steps", str(STEPS),
-    "--training.local_batch_size", "2", "--training.seq_len", "256", "--dataloader.dataset", "c4_test",
+    "--training.steps", str(STEPS), "--training.local_batch_size", "2", "--dataloader.dataset", "c4_test",
     "--hf-assets-path", "./tests/assets/tokenizer", "--profiler.no-enable-profiling",
     "--metrics.no-enable-tensorboard", "--metrics.disable_color_printing", "--checkpoint.enable",
     "--checkpoint.interval", "100",
 )  # fmt: skip
-TENSOR = ("--parallelism.tensor_parallel_degree", "2")
-PIPELINE = ("--parallelism.pipeline_parallel_degree", "2")
-LAYOUTS = {"sharded": (2, ()), "sharded_and_tensor": (4, TENSOR), "sharded_and_pipeline": (4, PIPELINE)}
-"""Ranks and arguments: all train on the same texts, as two ranks share the parameters in each."""
-TOLERANCE = 2e-4
-"""Relative: parameters and activations are bfloat16, and products are split where ranks share them."""
+Arguments = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained.
+
+    Attributes:
+        tolerance: Relative: parameters and activations are bfloat16, and products are split where ranks share
+            them; in a mixture, each expert's products and the router's choices are.
+    """
+
+    arguments: Arguments
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many ranks train it, and which part of it each has."""
+
+    model: Model
+    ranks: int
+    arguments: Arguments = ()
+
+
+LLAMA = Model(
+    ("--module", "llama3", "--config", "llama3_debugmodel", "--training.seq_len", "256"), tolerance=2e-4
+)
+MIXTURE = Model(
+    ("--module", "deepseek_v3", "--config", "deepseek_v3_debugmodel", "--training.seq_len", "128"),
+    tolerance=1e-3,
+)
+LAYOUTS = {
+    "sharded": Layout(LLAMA, 2),
+    "sharded_and_tensor": Layout(LLAMA, 4, ("--parallelism.tensor_parallel_degree", "2")),
+    "sharded_and_context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "2")),
+    "sharded_and_pipeline": Layout(LLAMA, 4, ("--parallelism.pipeline_parallel_degree", "2")),
+    "experts": Layout(MIXTURE, 2, ("--parallelism.expert_parallel_degree", "2")),
+}
+"""All train on the same texts, as two ranks share the parameters in each."""
 LOGGED = re.compile(r"step: +(\d+) +loss: +(-?[\d.]+) +grad_norm: +([\d.]+)")
 
 pytestmark = [
@@ -75,34 +112,50 @@ def logged(output: str) -> list[tuple[float, float]]:
     return [steps[step] for step in sorted(steps)]
 
 
-@pytest.fixture(scope="module")
-def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Arguments to begin with the same parameters in each layout, by TorchTitan's seed checkpoint."""
-    folder = tmp_path_factory.mktemp("seed")
-    train(1, folder, "--checkpoint.create_seed_checkpoint", training=ON_CPU, **CPU)
-    path = str(folder / "checkpoint" / "step-0")
-    return "--checkpoint.initial_load_path", path, "--checkpoint.last_save_model_only"
+@dataclass(frozen=True)
+class Reference:
+    """A model's first parameters and its run on the CPU.
+
+    Attributes:
+        arguments: To begin with these parameters in each layout, by TorchTitan's seed checkpoint.
+        steps: Of two ranks.
+    """
+
+    arguments: Arguments
+    steps: list[tuple[float, float]]
 
 
 @pytest.fixture(scope="module")
-def expected(seed: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> list[tuple[float, float]]:
-    """Of two ranks on the CPU."""
-    return logged(train(2, tmp_path_factory.mktemp("cpu"), *seed, training=ON_CPU, **CPU))
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Model], Reference]:
+    """Makes a model's, once."""
+
+    @functools.cache
+    def make(model: Model) -> Reference:
+        folder = tmp_path_factory.mktemp("cpu")
+        train(1, folder, *model.arguments, "--checkpoint.create_seed_checkpoint", training=ON_CPU, **CPU)
+        path = str(folder / "checkpoint" / "step-0")
+        begin = "--checkpoint.initial_load_path", path, "--checkpoint.last_save_model_only"
+        output = train(2, folder / "run", *model.arguments, *begin, training=ON_CPU, **CPU)
+        return Reference((*model.arguments, *begin), logged(output))
+
+    return make
 
 
 @pytest.mark.parametrize("captured", [False, True], ids=["alone", "captured"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_losses_are_the_cpus(
-    layout: str, captured: bool, seed: tuple[str, ...], expected: list[tuple[float, float]], tmp_path: Path
+    layout: str, captured: bool, reference: Callable[[Model], Reference], tmp_path: Path
 ) -> None:
-    ranks, arguments = LAYOUTS[layout]
+    model, ranks = LAYOUTS[layout].model, LAYOUTS[layout].ranks
+    known = reference(model)
     path = tmp_path / "run.nprof"
     capture = (sys.executable, "-m", "neuron_profile.cli", "capture", "-o", str(path), "--")
-    output = train(ranks, tmp_path, *seed, *arguments, launcher=capture if captured else ())
+    arguments = (*known.arguments, *LAYOUTS[layout].arguments)
+    output = train(ranks, tmp_path, *arguments, launcher=capture if captured else ())
     assert "NEURON capacity" in output
     assert "Peak FLOPS used for computing MFU: 1.580e+14" in output, "TorchTitan's of a logical core of trn2"
-    for found, on_cpu in zip(logged(output), expected, strict=True):
-        assert found == pytest.approx(on_cpu, rel=TOLERANCE)
+    for found, on_cpu in zip(logged(output), known.steps, strict=True):
+        assert found == pytest.approx(on_cpu, rel=model.tolerance)
     if captured:
         assert_lines_are_torchtitans(path, ranks)
 
