@@ -124,9 +124,9 @@ def _define(
     command: Sequence[str],
 ) -> None:  # fmt: skip
     definitions = DefinitionsWriter(directory)
-    definitions.write(
-        "process", process_id=0, parent_id=os.getpid(), command=list(command), start_unix_ns=0,
-        target=options.target, rank=None,
+    definitions.process(
+        process_id=0, parent_id=os.getpid(), command=list(command), start_unix_ns=0, target=options.target,
+        rank=None,
     )  # fmt: skip
     for executable in executables:
         definitions.name(executable.number, executable.name)

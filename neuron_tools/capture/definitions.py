@@ -19,6 +19,7 @@ from typing import Any
 from neuron_tools.capture.text import storable
 from neuron_tools.capture.typed_sources import cells, typed_text
 from neuron_tools.frozen import frozen
+from neuron_tools.records.capture_log import LOG_VERSION
 from neuron_tools.records.program import Frame
 
 FILE_NAME = "definitions.jsonl"
@@ -47,6 +48,10 @@ class DefinitionsWriter:
             if self._file is not None:
                 with suppress(OSError):
                     os.write(self._file, line.encode("ascii"))
+
+    def process(self, **facts: Any) -> None:
+        """Define whose log it is, and how its records are laid out."""
+        self.write("process", log_version=LOG_VERSION, **facts)
 
     def stack(self, number: int, frames: Sequence[tuple[str, int, str]]) -> None:
         """Define a source stack, innermost frame first."""
@@ -190,6 +195,7 @@ class ProcessFacts:
         first_core: NeuronCore that its device 0 is.
         rank: Its rank in a distributed job; None where it has none.
         host: The machine it ran on.
+        log_version: Of its records; 1 where it is not told.
     """
 
     process_id: int = 0
@@ -199,6 +205,7 @@ class ProcessFacts:
     first_core: int = 0
     rank: int | None = None
     host: str = ""
+    log_version: int = LOG_VERSION
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> ProcessFacts:
@@ -212,6 +219,7 @@ class ProcessFacts:
         return cls(
             rank=None if rank is None else int(rank),
             host=storable(str(line.get("host", ""))),
+            log_version=int(line.get("log_version", 1)),
             command=tuple(storable(part) for part in line.get("command", ())),
             **{name: int(line.get(name, 0)) for name in numbers},
         )

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuron_tools.capture.definitions import DefinitionsReader
 from neuron_tools.capture.log_lock import is_in_use
 from neuron_tools.capture.options import LOG_FOLDER, CaptureOptions, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile.store import layout
+from neuron_tools.records.capture_log import LOG_VERSION
 
 if TYPE_CHECKING:
     from neuron_tools.capture.assembler import CaptureReport
@@ -44,7 +46,8 @@ def recover(directory: Path) -> CaptureReport:
 
     Raises:
         NotAProfileError: It is no profile.
-        RecoveryError: It has no logs, its capture still runs, or it does not say how it was captured.
+        RecoveryError: It has no logs, or those of another version, its capture still runs, or it does not say
+            how it was captured.
         ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
     """
     directory = (directory.parent if directory.name == layout.MANIFEST_NAME else directory).absolute()
@@ -56,6 +59,7 @@ def recover(directory: Path) -> CaptureReport:
         raise RecoveryError(f"{directory} is being recorded: recover it when the captured command has ended.")
     from neuron_tools.capture.assembler import Assembler
 
+    _require_own_version(options.log_directory)
     _remove_unfinished_parts(directory)
     assembler = Assembler(options, _command(manifest), overwrite=True)
     return assembler.finish(complete=True, exit_status=None, recovered=True)
@@ -86,6 +90,17 @@ def _command(manifest: Mapping[str, Any]) -> list[str]:
 
 def _has_log(log_directory: Path) -> bool:
     return next(log_directory.glob("process-*"), None) is not None
+
+
+def _require_own_version(log_directory: Path) -> None:
+    """Refuse records that would be misread."""
+    for directory in sorted(log_directory.glob("process-*")):
+        reader = DefinitionsReader(directory)
+        reader.poll()
+        if reader.definitions.process.log_version != LOG_VERSION:
+            raise RecoveryError(
+                f"{directory} was recorded by another version of Neuron Tools: recover it with that version."
+            )
 
 
 def _remove_unfinished_parts(directory: Path) -> None:

@@ -103,8 +103,7 @@ class CaptureSession:
 
     def _write_process(self, definitions: DefinitionsWriter, directory: Path, start_unix_ns: int) -> None:
         """Process facts; under the fixed clock those that reach the profile are the same in every run."""
-        definitions.write(
-            "process",
+        definitions.process(
             process_id=os.getpid() if start_unix_ns else int(directory.name.split("-")[1]),
             parent_id=os.getppid(),
             command=list(sys.orig_argv),

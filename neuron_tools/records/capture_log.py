@@ -20,6 +20,8 @@ import numpy as np
 from neuron_tools.frozen import frozen
 
 EVENTS_FILE = "events.bin"
+LOG_VERSION = 2
+"""Raised whenever records change: those of another version are not read."""
 COLLECTIVE_NUMBER_BITS = 40
 """`sequence` of a COLLECTIVE: its number in its group, and from this bit on the rank that came last."""
 

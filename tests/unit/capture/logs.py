@@ -69,7 +69,7 @@ def write_log(
     folder = directory / "executables"
     folder.mkdir(parents=True)
     definitions = DefinitionsWriter(directory)
-    definitions.write("process", **process)
+    definitions.process(**process)
     for number, frames in STACKS.items():
         definitions.stack(number, frames)
     for number, (path, class_name) in MODULES.items():

@@ -3,12 +3,14 @@ import json
 import pytest
 
 from neuron_tools.capture.assembler import Assembler
+from neuron_tools.capture.definitions import FILE_NAME
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.capture.recovery import RecoveryError, recover, recovery_notice
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.store.layout import NotAProfileError
 from neuron_tools.profile.verify import verify
+from neuron_tools.records.capture_log import LOG_VERSION
 from tests.unit.capture.logs import one_step, write_log
 from tests.unit.capture.programs import fused_executable
 
@@ -96,6 +98,17 @@ def test_a_profile_without_a_log_has_nothing_to_recover(tmp_path):
     recover(profile)
     with pytest.raises(RecoveryError, match="nothing to recover"):
         recover(profile)
+
+
+def test_records_of_another_version_are_left_to_it(tmp_path):
+    """An older log tells no version; its records are as long as ours, and would be misread."""
+    profile = capture_that_dies(tmp_path)
+    tables = everything(profile)
+    definitions = profile / "log/process-0000" / FILE_NAME
+    definitions.write_text(definitions.read_text().replace(f'"log_version":{LOG_VERSION},', ""))
+    with pytest.raises(RecoveryError, match="another version of Neuron Tools: recover it with that version"):
+        recover(profile)
+    assert everything(profile) == tables
 
 
 def test_what_is_no_profile_is_not_recovered(tmp_path):
