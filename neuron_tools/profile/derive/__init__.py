@@ -51,7 +51,7 @@ def derive_tables(
 
     Raises:
         ProfileWriteError: The disk is full or the directory cannot be written.
-        NeuronToolsError: The disk of the temporary files is full.
+        NoSpaceError: What does not fit into memory does not fit on the disk either.
     """
     writer.flush()
     with RecordedTables(directory, spill_into=directory) as recorded:

@@ -78,7 +78,7 @@ def read_busy_time(recorded: RecordedTables, *, is_active_time_given: bool = Fal
     """Read all device spans once; with `is_active_time_given` also the activity that ActiveTime tells of.
 
     Raises:
-        NeuronToolsError: The disk is full.
+        NoSpaceError: The disk is full.
     """
     busy = BusyTime(IslandStore(recorded.spill_folder))
     try:

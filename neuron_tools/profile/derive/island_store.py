@@ -8,14 +8,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
-from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged, union_by_group
+from neuron_tools.profile.store.recorded import NoSpaceError
 from neuron_tools.profile.timeline.blob import fitting_type
 
 BLOCK_ISLANDS = 1 << 16
@@ -77,10 +78,10 @@ class IslandStore:
     """Keeps islands in a temporary file until it is closed.
 
     Args:
-        folder: Where the file is made.
+        folder: Where the file is made: one of its own.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115  # closed with the store
         self._length = 0
@@ -93,7 +94,7 @@ class IslandStore:
         """Keep islands, at least one.
 
         Raises:
-            NeuronToolsError: The disk is full.
+            NoSpaceError: The disk is full.
         """
         first_ns = int(islands.start[0])
         columns: list[npt.NDArray[Any]] = [islands.start - first_ns, islands.end - islands.start]
@@ -104,9 +105,7 @@ class IslandStore:
             for column in content:
                 self._length += self._file.write(column.tobytes())
         except OSError as error:
-            raise NeuronToolsError(
-                f"No temporary file can be written in {self._folder} ({error.strerror}): free space there."
-            ) from error
+            raise NoSpaceError(self._folder.parent, error.strerror) from error
         return Piece(first_ns, read)
 
     def _read(
@@ -133,7 +132,7 @@ class IntervalUnion:
         """Take in a batch of spans; see `union_by_group`.
 
         Raises:
-            NeuronToolsError: The disk is full.
+            NoSpaceError: The disk is full.
         """
         for number, islands in union_by_group(group, start, end).items():
             self._pieces.setdefault(number, []).append(self._store.add(islands))

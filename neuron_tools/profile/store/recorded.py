@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neuron_tools.arrays import Ints
+from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.store import layout
 from neuron_tools.profile.store.catalog import NamedViews, read_catalog, text_literal
@@ -45,6 +46,19 @@ def _reading(place: Path) -> Iterator[None]:
         raise
 
 
+class NoSpaceError(NeuronToolsError):
+    """What does not fit into memory does not fit on the disk either.
+
+    Args:
+        folder: Where it was to stand.
+    """
+
+    def __init__(self, folder: Path, reason: object) -> None:
+        super().__init__(
+            f"What does not fit into memory cannot be written in {folder} ({reason}): free space there."
+        )
+
+
 class RecordedTables:
     """The whole parts of a profile's tables. Close it, or use it in a `with` statement.
 
@@ -55,17 +69,23 @@ class RecordedTables:
     Attributes:
         missing: Parts that are damaged or cut off, one sentence each, beginning with the table's name.
         spill_folder: A folder for temporary files, removed with the rest.
+
+    Raises:
+        NoSpaceError: It cannot be made.
     """
 
     def __init__(self, directory: Path, spill_into: Path | None = None) -> None:
         self._catalog = read_catalog(directory)
         self.missing = self._catalog.missing
         prefix = "neuron-tools-" if spill_into is None else layout.SPILL_PREFIX
-        self._spill = tempfile.TemporaryDirectory(prefix=prefix, dir=spill_into)
-        self.spill_folder = self._spill.name
+        try:
+            self._spill = tempfile.TemporaryDirectory(prefix=prefix, dir=spill_into)
+        except OSError as error:
+            raise NoSpaceError(spill_into or Path(tempfile.gettempdir()), error.strerror) from error
+        self.spill_folder = Path(self._spill.name)
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"SET memory_limit = {text_literal(MEMORY_LIMIT)}")
-        self._connection.execute(f"SET temp_directory = {text_literal(self.spill_folder)}")
+        self._connection.execute(f"SET temp_directory = {text_literal(str(self.spill_folder))}")
         self._views = NamedViews(self._connection, self._catalog)
 
     def __enter__(self) -> RecordedTables:
@@ -103,10 +123,20 @@ class RecordedTables:
 
         Raises:
             DamagedProfileError: A part's data cannot be read.
+            NoSpaceError: The query takes more memory and disk than there is.
         """
-        with _reading(self._catalog.directory):
+        with _reading(self._catalog.directory), self._spilling():
             self._views.make(query)
             return self._connection.sql(query, params=list(parameters) or None).to_arrow_table()
+
+    @contextmanager
+    def _spilling(self) -> Iterator[None]:
+        try:
+            yield
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            if isinstance(error, duckdb.IOException) and str(self.spill_folder) not in str(error):
+                raise
+            raise NoSpaceError(self.spill_folder.parent, str(error).splitlines()[0]) from error
 
     def row(self, query: str) -> dict[str, Any]:
         """The only row of a result."""

@@ -5,7 +5,13 @@ import pytest
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.store import recorded
 from neuron_tools.profile.store.layout import part_files
-from neuron_tools.profile.store.recorded import DamagedProfileError, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.recorded import (
+    DamagedProfileError,
+    NoSpaceError,
+    RecordedTables,
+    TextCodes,
+    integers,
+)
 from neuron_tools.profile.store.sandbox import QueryError
 from tests.unit.profile.builders import instruction, write_profile
 
@@ -49,6 +55,23 @@ def test_damaged_data_is_one_sentence_for_every_reader(tmp_path):
             list(tables.scan("Instruction", ("start_ts", "end_ts", "engine")))
     with open_profile(directory) as profile, pytest.raises(QueryError):
         profile.query(query)
+
+
+SORTED = "SELECT count(*) AS n FROM (SELECT hash(i) AS h FROM range(1000000) t(i) ORDER BY h LIMIT 900000)"
+
+
+def test_a_full_disk_is_no_damage(tmp_path, monkeypatch):
+    """The sentence about damage says to remove what cannot be read."""
+    monkeypatch.setattr(recorded, "MEMORY_LIMIT", "8MiB")
+    directory = write_profile(tmp_path / "p", ROWS, derive=False)
+    full = "does not fit into memory cannot be written in .*: free space there"
+    with RecordedTables(directory, spill_into=directory) as tables:
+        tables._connection.execute("SET max_temp_directory_size = '1MiB'")
+        with pytest.raises(NoSpaceError, match=full):
+            tables.arrow(SORTED)
+    assert list(directory.glob(".*")) == []
+    with pytest.raises(NoSpaceError, match=f"{tmp_path}/absent .*No such file"):
+        RecordedTables(directory, spill_into=tmp_path / "absent")
 
 
 def test_a_query_sees_the_tables_that_it_names_and_empty_ones(tmp_path):
