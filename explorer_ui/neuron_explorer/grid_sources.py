@@ -27,7 +27,8 @@ KEYS_AT_ONCE = 1_000
 
 _TITLES: dict[str, tuple[str, Kind]] = {
     "time_ns": ("Time", "time"), "start_ts": ("Start", "time"), "duration_ns": ("Time", "time"),
-    "mean_ns": ("Mean", "time"), "longest_ns": ("Longest", "time"), "share": ("Share", "share"),
+    "mean_ns": ("Mean", "time"), "longest_ns": ("Longest", "time"),
+    "longest_span_ns": ("Longest span", "time"), "share": ("Share", "share"),
     "dma_wait_ns": ("Waited for DMA", "time"), "wait_ns": ("Waited", "time"),
     "evt_wait_time_ns": ("Waited", "time"),
     "calls": ("Calls", "count"), "count": ("Count", "count"),
@@ -48,14 +49,14 @@ def _columns(widths: str) -> tuple[Column, ...]:
 
 
 _OPERATION_COLUMNS = _columns(
-    "time_ns:110 share:100 calls:90 mean_ns:100 longest_ns:100 hbm_bytes:100 flops:110 flops_per_byte:120"
+    "time_ns:90 share:90 calls:80 mean_ns:90 longest_span_ns:120 hbm_bytes:100 flops:110 flops_per_byte:120"
 )
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
 SELECT *, time_ns / sum(time_ns) OVER () AS share, time_ns / nullif(calls, 0) AS mean_ns,
     CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
 FROM (
-    SELECT name, count(*) FILTER ({first_cores}) AS calls, max(end_ts - start_ts) AS longest_ns,
+    SELECT name, count(*) FILTER ({first_cores}) AS calls, max(end_ts - start_ts) AS longest_span_ns,
         CAST(coalesce(sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts))))
             FILTER ({first_cores}), 0) AS DOUBLE) AS time_ns,
         CAST(sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS BIGINT) AS hbm_bytes,

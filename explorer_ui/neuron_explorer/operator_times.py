@@ -18,7 +18,7 @@ _JOINED = """
 SELECT coalesce(work.name, charged.name) AS name, coalesce(charged.time_ns, 0) AS time_ns,
     charged.time_ns / $device_ns AS share, coalesce(charged.calls, work.calls) AS calls,
     charged.time_ns / nullif(charged.calls, 0) AS mean_ns,
-    work.longest_ns, work.hbm_bytes, work.flops, work.flops_per_byte
+    work.longest_span_ns, work.hbm_bytes, work.flops, work.flops_per_byte
 FROM work FULL JOIN charged USING (name)
 """
 

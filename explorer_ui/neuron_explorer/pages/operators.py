@@ -30,6 +30,10 @@ NEEDS = {
     "opcode": ("Instruction",), "instructions": ("Instruction",), "operations": ("FrameworkInstruction",),
     "spans": ("HostSpan", "TraceSpan"), "names": ("HostSpan", "TraceSpan"),
 }  # fmt: skip
+_CHARGED = (
+    "Time is charged: where several ran at once, each has its share. The longest span is one HLO operation's "
+    "from its first instruction to its last, whatever else ran meanwhile, so it may exceed the time. "
+)
 _OVERLAPPING = "Time is that in which one of them ran. "
 
 
@@ -82,7 +86,9 @@ def _draw(view: View) -> Any:
         "CSV", className="button quiet", title="Save all rows of this filter as CSV",
         **{"data-action": "grid-download", "data-grid": "operators-grid", "data-source": source.name},
     )  # fmt: skip
-    about = _OVERLAPPING if source.name == "hlo" else ""
+    about = (
+        _CHARGED if source.name in operator_times.CHARGED else _OVERLAPPING if source.name == "hlo" else ""
+    )
     card = grid_card(
         f"By {_lowered(source.title)}" if source.is_grouped else source.title,
         source_grid(source, "operators-grid", _state(view.address), filters=not view.is_panel),
