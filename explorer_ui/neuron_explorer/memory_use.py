@@ -10,6 +10,7 @@ import numpy as np
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.advice.context import Context, ProgramUse
+from neuron_profile.analysis.held_over_time import held_over_time
 from neuron_profile.analysis.memory import MemoryUse, measure_memory
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
@@ -100,7 +101,9 @@ def memory(profile: Profile) -> MemoryUse:
 
 @analysis(HBM_SERIES, "Reading what HBM held")
 def hbm_series(profile: Profile) -> tuple[HbmSeries, ...]:
-    """One series per device that held anything."""
+    """One series per device that held anything, by the categories of its tensors; else as samples tell it."""
+    if held := held_over_time(profile, POINTS):
+        return tuple(HbmSeries(each.core, each.time_ns, each.by_category) for each in held)
     grid = _grid(profile, "SystemProfileHbmUsage")
     if grid is None:
         return ()
@@ -117,7 +120,10 @@ def _hbm(device: int, rows: Sequence[Mapping[str, Any]], until_ns: int | None) -
     if until_ns is not None and rows[-1]["time_ns"] < until_ns:
         rows = [*rows, {**rows[-1], "time_ns": until_ns}]
     times = tuple(row["time_ns"] for row in rows)
-    columns = {name: tuple(int(row[name] or 0) for row in rows) for name in _CATEGORIES}
+    columns = {
+        name.removesuffix("_bytes").replace("_", " "): tuple(int(row[name] or 0) for row in rows)
+        for name in _CATEGORIES
+    }
     return HbmSeries(device, times, {name: values for name, values in columns.items() if any(values)})
 
 

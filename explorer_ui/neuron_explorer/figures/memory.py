@@ -24,7 +24,7 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
     for number, (name, values) in enumerate(series.bytes_by_category.items()):
         figure.add_trace(
             go.Scatter(
-                x=times, y=values, name=name.removesuffix("_bytes").replace("_", " "), stackgroup="all",
+                x=times, y=values, name=name, stackgroup="all",
                 mode="lines",
                 line={"shape": "hv", "width": 1, "color": CATEGORICAL[number % len(CATEGORICAL)]},
                 hovertemplate="%{y:.4s}B at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
@@ -38,9 +38,10 @@ def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
     figure = go.Figure()
     factor, unit = axis_unit(max((time for one in series for time in one.time_ns), default=0))
     cores = list(dict.fromkeys((one.process, one.core) for one in series))
-    several = len(cores) > 1
+    several_processes = len({process for process, _ in cores}) > 1
     for one in series:
-        where = f" · p{one.process} c{one.core}" if several else ""
+        process = f", process {one.process}" if several_processes else ""
+        where = f"{process}, core {one.core}" if len(cores) > 1 else ""
         figure.add_trace(
             go.Scatter(
                 x=[time / factor for time in one.time_ns], y=[100 * value for value in one.peak],

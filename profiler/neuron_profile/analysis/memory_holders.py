@@ -12,16 +12,19 @@ from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
 HELD_BEFORE = "(held before)"
-"""Operation of what was taken before the first event of a window of a capture, or a range of a profile."""
+"""Operation of what was taken before the first event of a window of a capture."""
 
 EVENTS_AT_ONCE = 1 << 18
 """Events that are looked at together: memory does not grow with a capture's length."""
 _EVENTS = "SELECT *, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core FROM MemoryEvent"
 # The first event after which a core holds most; what was taken until then and not given back holds it.
 _PEAKS = f"""
-SELECT process, core, max(held_bytes) AS peak_bytes, count(*) AS n, min(event_idx) AS first,
+SELECT process, core, max(held_bytes) AS peak_bytes,
     arg_max(event_idx, (held_bytes, -event_idx)) AS last
 FROM ({_EVENTS}) GROUP BY process, core HAVING max(held_bytes) > 0 ORDER BY process, core
+"""
+_EXTENT = f"""
+SELECT min(event_idx) AS first, count(*) AS n FROM ({_EVENTS}) WHERE process = $process AND event_idx <= $last
 """
 # Of events in a row: memory that is held after them and was not before, or that was and may not be after.
 _CHANGES = f"""
@@ -96,7 +99,7 @@ def find_memory_holders(profile: Profile) -> tuple[MemoryHolder, ...]:
     found: list[MemoryHolder] = []
     for process, of_process in groupby(peaks, key=itemgetter("process")):
         cores = list(of_process)
-        rows = _held_rows(profile, process, cores)
+        rows = _held_rows(profile.whole, process, cores)
         for peak in cores:
             found += _holders(peak, [row for row in rows if row["core"] == peak["core"]])
     return tuple(found)
@@ -120,8 +123,9 @@ def _held_events(
 
     Events are followed in turn, so that only what is held at a time is kept, however many addresses come.
     """
-    first, last = min(peak["first"] for peak in peaks), max(peak["last"] for peak in peaks)
-    step = EVENTS_AT_ONCE * max(1, (last - first) // sum(peak["n"] for peak in peaks))
+    last = max(peak["last"] for peak in peaks)
+    first, count = profile.query(_EXTENT, {"process": process, "last": last}).to_pylist()[0].values()
+    step = EVENTS_AT_ONCE * max(1, (last - first) // count)
     told = {"process": process, **{f"{name}s": [peak[name] for peak in peaks] for name in ("core", "last")}}
     held: dict[tuple[int, int], int] = {}
     for begin in range(first, last + 1, step):

@@ -13,6 +13,6 @@ def test_what_a_device_held_last_it_holds_until_the_end_of_the_range(make_profil
     with open_profile(make_profile(tables=tables)) as profile:
         (whole,) = hbm_series(profile)
         (part,) = hbm_series(profile.slice(15, 400))
-    assert (whole.time_ns, whole.bytes_by_category) == ((10, 20), {"tensors_bytes": (4_000, 5_000)})
+    assert (whole.time_ns, whole.bytes_by_category) == ((10, 20), {"tensors": (4_000, 5_000)})
     assert part.time_ns[-1] == 400
-    assert part.bytes_by_category["tensors_bytes"][-1] == 5_000
+    assert part.bytes_by_category["tensors"][-1] == 5_000
