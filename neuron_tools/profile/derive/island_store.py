@@ -83,7 +83,7 @@ class IslandStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115  # closed with the store
+        self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY, dir=str(folder))  # noqa: SIM115  # closed with the store
         self._length = 0
 
     def close(self) -> None:
