@@ -1,0 +1,179 @@
+"""The values of a graph that is partitioned over four cores: its module, run by XLA on four CPU devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuron_tools.frontends.jax import partitioning
+from neuron_tools.frontends.torch_lowering import lowering
+from neuron_tools.frontends.torch_xla import execution, spread
+from neuron_tools.frontends.torch_xla.graph import RecordedGraph
+from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
+from neuron_tools.frontends.torch_xla.tracing import lower_recorded_part
+
+pytest.importorskip("jaxlib")
+
+CORES = 4
+ROWS, COLUMNS = Sharding.of((CORES, 1), range(CORES)), Sharding.of((1, CORES), range(CORES))
+EACH = Sharding.of((CORES,), range(CORES))
+# A mesh of two times two cores; what is cut along one of its axes lies twice along the other.
+BATCH, BLOCKS = Sharding.of((2, 1), (0, 1, 2, 3)), Sharding.of((2, 2), (0, 2, 1, 3))
+OUTER_ROWS, OUTER_COLUMNS = Sharding.of((2, 1), (0, 2, 1, 3)), Sharding.of((1, 2), (0, 2, 1, 3))
+PADDING = 7.0
+"""Stands behind the last part of a dimension that the cores do not divide; no result may depend on it."""
+
+
+class Cores:
+    """Four cores, and the values in which the graph for them begins."""
+
+    def __init__(self, monkeypatch):
+        self._before = {}
+        self._part = None
+        monkeypatch.setattr(lowering, "split", self._split)
+
+    def _split(self, *call):
+        self._part = partitioning.split(*call)
+        return self._part
+
+    def put(self, values, sharding=WHOLE):
+        """A tensor that the graph takes."""
+        tensor = values.to("xla")
+        self._before[id(tensor.lazy)] = values.clone()
+        mark(tensor, sharding)
+        return tensor
+
+    def check(self):
+        """Compare what each core gives with PyTorch's values; the opcodes of what they run."""
+        graph = execution.current_graph()
+        graph.settle()
+        outputs = graph.outputs()
+        lowered = lower_recorded_part(graph, outputs, "graph", CORES)
+        given = [(self._before.get(id(value), value.inner), value.sharding or WHOLE) for value in graph.held]
+        made = [graph.made(number) for number, text in zip(outputs, lowered.results) if text]
+        made += [graph.held[parameter] for _, parameter in lowered.module.aliases]
+        for parts, text, value in zip(
+            run_on_each(self._part.bytecode, given), self._part.results, made, strict=True
+        ):
+            for core, part in enumerate(parts):
+                wanted = value.inner.cpu()[Sharding.parse(text).part(value.inner.shape, core)]
+                real = torch.from_numpy(part.copy())[tuple(slice(0, extent) for extent in wanted.shape)]
+                torch.testing.assert_close(real, wanted, rtol=2e-4, atol=2e-5)
+        return {operation.opcode for operation in lowered.module.operations}
+
+
+@pytest.fixture
+def cores(xla, monkeypatch):
+    monkeypatch.setattr(spread, "_on", [True])
+    monkeypatch.setattr(spread, "core_count", lambda: CORES)
+    monkeypatch.setattr(execution, "_current", RecordedGraph())
+    return Cores(monkeypatch)
+
+
+def run_on_each(bytecode, given):
+    """Run a module of one core on all of them; each result has a part from each.
+
+    Args:
+        bytecode: What `split` gave. Its collectives are those of partitions and become those of replicas.
+        given: Each argument's whole value, and how it lies.
+    """
+    from jax._src.interpreters import mlir
+    from jaxlib import xla_client
+    from jaxlib.mlir import ir
+
+    client, options = partitioning._client(CORES), xla_client.CompileOptions()
+    options.num_replicas = options.executable_build_options.num_replicas = CORES
+    options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(
+        np.arange(CORES).reshape(CORES, 1)
+    )
+    with mlir.make_ir_context(), ir.Location.unknown():
+        module = ir.Module.parse(bytecode)
+        types = among_replicas(module)
+        code = mlir.module_to_bytecode(module)
+    devices = client.devices()
+    executable = client.compile_and_load(code, xla_client.DeviceList(tuple(devices)), options)
+    arguments = [
+        parts_on(devices, [padded(value.cpu()[how.part(value.shape, core)], shape) for core in range(CORES)])
+        for (value, how), shape in zip(given, types)
+    ]
+    results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+    return [[np.asarray(part) for part in parts] for parts in results]
+
+
+def among_replicas(module):
+    """Let collectives and positions be those of replicas; the shapes of what the module takes."""
+    from jaxlib.mlir import ir
+
+    def go(block):
+        for view in list(block.operations):
+            operation = view.operation
+            for name in {"channel_handle", "use_global_device_ids"} & set(operation.attributes):
+                del operation.attributes[name]
+            if operation.name == "stablehlo.partition_id":
+                own = ir.Operation.create(
+                    "stablehlo.replica_id", [operation.results[0].type], ip=ir.InsertionPoint(operation)
+                )
+                operation.results[0].replace_all_uses_with(own.results[0])
+                operation.erase()
+                continue
+            for region in operation.regions:
+                for inner in region.blocks:
+                    go(inner)
+
+    for name in [each for each in module.operation.attributes if each.startswith("mhlo.")]:
+        del module.operation.attributes[name]
+    go(module.body)
+    (main,) = [each for each in module.body if str(each.operation.attributes["sym_name"]) == '"main"']
+    return [tuple(ir.RankedTensorType(kind).shape) for kind in ir.FunctionType(main.type).inputs]
+
+
+def padded(part, shape):
+    whole = np.full(shape, PADDING, part.numpy().dtype)
+    whole[tuple(slice(0, extent) for extent in part.shape)] = part.numpy()
+    return whole
+
+
+def parts_on(devices, parts):
+    """An array with a part on each device."""
+    import jax
+    from jax._src.sharding_impls import GSPMDSharding
+    from jaxlib import xla_client
+
+    how, shape = xla_client.OpSharding(), list(parts[0].shape)
+    how.type = xla_client.OpSharding.Type.REPLICATED
+    if shape:
+        how.type = xla_client.OpSharding.Type.OTHER
+        how.tile_assignment_dimensions = [len(parts), *[1] * (len(shape) - 1)]
+        how.tile_assignment_devices = list(range(len(parts)))
+        shape[0] *= len(parts)
+    with jax.enable_x64(True):
+        moved = [jax.device_put(part, device) for part, device in zip(parts, devices)]
+        return jax.make_array_from_single_device_arrays(
+            tuple(shape), GSPMDSharding(tuple(devices), how), moved
+        )
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "first", "bias", "second"),
+    [
+        (16, ROWS, WHOLE, WHOLE, WHOLE),
+        (10, ROWS, WHOLE, WHOLE, WHOLE),
+        (10, WHOLE, ROWS, EACH, COLUMNS),
+        (16, BATCH, OUTER_ROWS, WHOLE, OUTER_COLUMNS),
+        (10, ROWS, BLOCKS, EACH, BLOCKS),
+    ],
+)
+def test_a_step_of_training(cores, rows, batch, first, bias, second):
+    torch.manual_seed(0)
+    values = torch.rand(rows, 8), torch.randn(12, 8) / 3, torch.randn(12) / 3, torch.randn(5, 12) / 3
+    inputs, *weights = (cores.put(value, how) for value, how in zip(values, (batch, first, bias, second)))
+    labels = cores.put(torch.arange(rows) % 5)
+    weights = [torch.nn.Parameter(weight) for weight in weights]
+    optimizer = torch.optim.SGD(weights, lr=0.1)
+    hidden = torch.nn.functional.gelu(inputs @ weights[0].t() + weights[1])
+    loss = torch.nn.functional.cross_entropy(hidden @ weights[2].t(), labels)
+    loss.backward()
+    optimizer.step()
+    assert "all_reduce" in cores.check()
