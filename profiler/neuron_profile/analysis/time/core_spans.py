@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_profile.analysis.time.chosen_rows import NO_ID, chosen_rows
 from neuron_profile.analysis.time.exposure import Spans
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
-NO_OPERATION = -1
+NO_OPERATION = NO_ID
 EXECUTION_EVENT = "nc_exec_running"
 
 # Instructions that order others and do no work of their own: the set-up opcodes that the published metric
@@ -48,11 +49,8 @@ _TRANSFERS = (
 )
 _OWNERS = (
     "SELECT id, raw_framework_id AS owner FROM Instruction "
-    "WHERE id BETWEEN ? AND ? AND raw_framework_id IS NOT NULL{chosen} ORDER BY ALL"
+    "WHERE {chosen} AND raw_framework_id IS NOT NULL ORDER BY ALL"
 )
-_CHOSEN = " AND id IN (SELECT unnest(?))"
-MOST_BETWEEN = 100_000
-"""Instructions between two ids that are read whole: cheaper than to tell the database which ones."""
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = (
     "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction "
@@ -201,25 +199,18 @@ def _with_owners(whole: Profile, moved: Owned, rows: pa.Table, instructions: pa.
     found, is_known = _looked_up(known, wanted)
     elsewhere = ~is_known & (wanted != NO_OPERATION)
     if elsewhere.any():
-        found[elsewhere] = _looked_up(_owners(whole, wanted[elsewhere]), wanted[elsewhere])[0]
+        owners = chosen_rows(whole, "Instruction", _OWNERS, "id", wanted[elsewhere])
+        found[elsewhere] = _looked_up(owners, wanted[elsewhere])[0]
     owner = moved.owner.copy()
     owner[unnamed] = found
     return replace(moved, owner=owner)
-
-
-def _owners(whole: Profile, wanted: Ints) -> pa.Table:
-    """`id`, ascending, and `owner` of some instructions of a profile; the least owner of an id first."""
-    low, high = int(wanted.min()), int(wanted.max())
-    if high - low < MOST_BETWEEN:
-        return whole.query(_OWNERS.format(chosen=""), [low, high])
-    return whole.query(_OWNERS.format(chosen=_CHOSEN), [low, high, np.unique(wanted).tolist()])
 
 
 def _looked_up(known: pa.Table, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Operations of some instructions, and which of them are there at all.
 
     Args:
-        known: `id`, ascending, and `owner` of instructions.
+        known: `id`, ascending, and `owner` of instructions; the least owner of an id first.
     """
     ids = integers(known, "id")
     if not len(ids):

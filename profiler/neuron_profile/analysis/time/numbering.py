@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_profile.analysis.time.core_spans import ENGINES, MOST_BETWEEN, NO_OPERATION, Owned, integers
+from neuron_profile.analysis.time.chosen_rows import chosen_rows
+from neuron_profile.analysis.time.core_spans import ENGINES, Owned, integers
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.arrays import Floats, Ints, Mask
 from neuron_tools.frozen import frozen
@@ -34,7 +35,6 @@ _SHARES = (
     "WHERE {chosen} ORDER BY hlo, owner"
 )
 _ALL = "true"
-_BETWEEN, _LISTED = "{id} BETWEEN ? AND ?", " AND {id} IN (SELECT unnest(?))"
 _OPCODES_OF = """
 SELECT coalesce({column}, '') AS opcode, list(raw_hlo_id) AS ids FROM HloInstruction WHERE {chosen}
 GROUP BY ALL ORDER BY ALL
@@ -96,7 +96,7 @@ class Opcodes:
     @classmethod
     def named_by(cls, profile: Profile, column: str, hlo: Ints) -> Opcodes:
         """Number the values of a column of some HLO operations."""
-        groups = _chosen(
+        groups = chosen_rows(
             profile, "HloInstruction", _OPCODES_OF.format(column=column, chosen="{chosen}"), "raw_hlo_id", hlo
         )
         return cls(column, groups["opcode"].to_pylist(), *_flattened(groups))
@@ -135,9 +135,9 @@ class Origins:
     @classmethod
     def of(cls, profile: Profile, owners: Ints, hlo: Ints) -> Origins:
         """Number the origins of some framework operations, and of what some HLO operations are made of."""
-        shares = _chosen(profile, "FrameworkShare", _SHARES, "raw_hlo_id", hlo)
+        shares = chosen_rows(profile, "FrameworkShare", _SHARES, "raw_hlo_id", hlo)
         every = np.concatenate([owners, integers(shares, "owner")])
-        groups = _chosen(profile, "FrameworkInstruction", _ORIGINS_OF, "id", every)
+        groups = chosen_rows(profile, "FrameworkInstruction", _ORIGINS_OF, "id", every)
         rows = [Origin(**row) for row in groups.drop_columns(["ids"]).to_pylist()]
         return cls(rows, *_flattened(groups), _NONE, _NONE, []).mixed(shares)
 
@@ -262,19 +262,6 @@ class Numbering:
         """
         owners, hlo = (np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo"))
         return cls(Origins.of(profile, owners, hlo), Opcodes.named_by(profile, column, hlo))
-
-
-def _chosen(profile: Profile, table: str, query: str, column: str, wanted: Ints) -> pa.Table:
-    """The rows of a query over a table that have the ids wanted, and perhaps of others between them."""
-    known = np.unique(wanted[wanted != NO_OPERATION])
-    if not len(known) or table not in profile.tables():
-        return profile.query(query.format(chosen="false"))
-    bounds, condition = [int(known[0]), int(known[-1])], _BETWEEN.format(id=column)
-    between = profile.query(f"SELECT count(*) AS n FROM {table} WHERE {condition}", bounds)["n"][0].as_py()
-    if between <= len(known) + MOST_BETWEEN:  # cheaper than to tell the database which ones
-        return profile.query(query.format(chosen=condition), bounds)
-    condition += _LISTED.format(id=column)
-    return profile.query(query.format(chosen=condition), [*bounds, known.tolist()])
 
 
 def _flattened(groups: pa.Table) -> tuple[Ints, Ints]:

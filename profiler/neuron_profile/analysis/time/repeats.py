@@ -61,18 +61,12 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
     """
     if profile.range_ns is not None or _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
         return None
-    if profile.query(
-        _OTHERS, core
-    ).num_rows:  # looked for first: they may be too many to be ordered in memory
+    if profile.query(_OTHERS, core).num_rows:  # looked for first: they may be too many to be put in order
         return None
     rows = profile.query(_DISTINCT, core).to_pylist()
-    if (
-        not rows
-        or len(rows) > MOST_DISTINCT
-        or sum(row["n"] for row in rows) != _number(profile, _EVENTS, core)
-    ):
+    if not 0 < len(rows) <= MOST_DISTINCT or any(row["is_early"] for row in rows):
         return None
-    if any(row["is_early"] for row in rows):
+    if sum(row["n"] for row in rows) != _number(profile, _EVENTS, core):
         return None
     return tuple(Repeat(row["first_ns"], row["first_ns"] + row["duration_ns"], row["n"]) for row in rows)
 

@@ -12,7 +12,7 @@ from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
-from neuron_profile.analysis.time import charges, core_charges, core_window, numbering
+from neuron_profile.analysis.time import charges, chosen_rows, core_charges, core_window, numbering
 from neuron_profile.analysis.time.charges import charge_device_time, index_charges
 from neuron_profile.analysis.time.stack_charges import charge_stacks
 from neuron_tools import open_profile
@@ -141,9 +141,9 @@ def test_sums_of_an_index_are_those_of_the_range_itself(
                 assert counts_of(found) == counts_of(expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "most_between"), [(0, 100_000), (1, -10_000), (2, -10_000)])
 def test_parts_of_a_profile_with_many_operations_are_charged_as_if_it_were_held(
-    make_profile, tiny_tables, monkeypatch, seed
+    make_profile, tiny_tables, monkeypatch, seed, most_between
 ):
     """Whole and in ranges, whose edges and whose parts' edges cut executions; no part is large."""
     cuts = np.sort(np.random.default_rng(seed).integers(-50, 8000, (6, 2))).tolist()
@@ -162,6 +162,7 @@ def test_parts_of_a_profile_with_many_operations_are_charged_as_if_it_were_held(
             with monkeypatch.context() as context:
                 context.setattr(charges, "MOST_HELD", -1)
                 context.setattr(core_charges, "STRETCH_ROWS", 20)
+                context.setattr(chosen_rows, "MOST_BETWEEN", most_between)
                 context.setattr(numbering.Numbering, "of_spans", counting)
                 found = charge_device_time(views[1])
             assert times_of(found) == pytest.approx(times_of(expected), abs=NANOSECOND, rel=0)
