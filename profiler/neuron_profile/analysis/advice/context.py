@@ -21,6 +21,7 @@ from neuron_profile.analysis.whatif.executions import Executions, Origin, Origin
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.arrays import Mask
+from neuron_tools.capture.tables.origin import layer_path
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
@@ -215,7 +216,7 @@ def _place(operation: FrameworkOperation | Origin, kernel_line: tuple[str, int] 
     else:
         frame = operation.stack[0] if operation.stack else None
         file, line, function = (frame.file, frame.line, frame.function) if frame else ("", 0, "")
-        module, name = operation.module_path, operation.name
+        module, name = layer_path(operation.module_path, operation.stack), operation.name
     if kernel_line is not None:
         (file, line), function = kernel_line, ""
     return Place(file, line, function, module, name)

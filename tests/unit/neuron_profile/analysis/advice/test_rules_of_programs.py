@@ -164,3 +164,9 @@ def test_a_backward_pass_is_compiled_again_because_the_forward_pass_is(tmp_path,
     assert finding.title.startswith("step_forward is compiled 5 times")
     assert finding.gain_ns == 16_000_000
     assert finding.evidence["operations"] == ["step_backward"]
+
+
+def test_modules_of_programs_are_named_as_in_the_tables(tmp_path) -> None:
+    """With slashes, as the `layer` of eager operations: a click on a finding chooses its module."""
+    with open_capture(tmp_path, [SHORT], [Step(0)] * 2) as profile:
+        assert {place.module for place in Context(profile).busy_places()} == {"/model"}

@@ -49,7 +49,7 @@ def test_a_gain_is_a_tenth_where_all_is_one_line(context):
     assert row.gains_ns[0] / find_causes(context).total_ns == pytest.approx(0.1, abs=0.03)
 
 
-@pytest.mark.parametrize(("level", "names"), [("operation", ["long", "short"]), ("module", ["model"])])
+@pytest.mark.parametrize(("level", "names"), [("operation", ["long", "short"]), ("module", ["/model"])])
 def test_levels(context, level, names):
     assert [row.what for row in find_causes(context, level).rows] == names
 
