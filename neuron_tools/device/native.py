@@ -71,22 +71,17 @@ def core() -> Any:
                 cores = told_cores()
                 if cores is not None:
                     module.set_default_device_count(cores)
-                for folder in _internal_folders():
-                    module.add_internal_folder(folder)
+                module.set_internal_folders(*_internal_folders())
                 _core = module
     return _core
 
 
-def _internal_folders() -> list[str]:
+def _internal_folders() -> tuple[str, str]:
+    """Ours and the framework's."""
     import torch
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return [os.path.dirname(torch.__file__) + os.sep, package + os.sep]
-
-
-def add_internal_folder(folder: str) -> None:
-    """Leaves frames of files under `folder` out of source stacks: they are a tool's, not the user's."""
-    core().add_internal_folder(os.path.join(os.path.abspath(folder), ""))
+    return package + os.sep, os.path.dirname(torch.__file__) + os.sep
 
 
 def register_xla_device() -> None:

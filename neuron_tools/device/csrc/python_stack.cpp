@@ -26,7 +26,7 @@ std::atomic<uint64_t> stack_numbering{1};  // counts the resets
 
 // These are guarded by the GIL.
 std::unordered_map<uint64_t, uint32_t> stack_by_user_hash;
-std::vector<std::string> internal_folders;
+std::string own_folder, framework_folder;
 uint32_t last_stack = 0;
 
 // The stacks that this thread met last, so that most captures take no lock.
@@ -49,16 +49,13 @@ const char* function_name(PyCodeObject* code) {
 #endif
 }
 
-bool is_internal(const char* file) {
-  if (file == nullptr || std::strncmp(file, "<frozen", 7) == 0) {
-    return true;
-  }
-  for (const auto& folder : internal_folders) {
-    if (std::strncmp(file, folder.c_str(), folder.size()) == 0) {
-      return true;
-    }
-  }
-  return false;
+bool is_below(const std::string& folder, const char* file) {
+  return std::strncmp(file, folder.c_str(), folder.size()) == 0;
+}
+
+// Ours and Python's: never shown.
+bool is_hidden(const char* file) {
+  return std::strncmp(file, "<frozen", 7) == 0 || is_below(own_folder, file);
 }
 
 struct SourceFrame {
@@ -76,19 +73,22 @@ SourceFrame source_of(const RawFrame& frame) {
   return {file == nullptr ? "?" : file, PyCode_Addr2Line(frame.code, frame.offset), function == nullptr ? "?" : function};
 }
 
-std::vector<SourceFrame> user_frames(const RawStack& stack) {
-  std::vector<SourceFrame> frames;
+// The user's frames; where there are none, the framework's innermost one stands for them.
+std::vector<SourceFrame> shown_frames(const RawStack& stack) {
+  std::vector<SourceFrame> frames, of_framework;
   for (const auto& raw : stack) {
     const auto frame = source_of(raw);
-    if (!is_internal(frame.file)) {
-      frames.push_back(frame);
+    if (is_hidden(frame.file)) {
+      continue;
     }
+    auto& found = is_below(framework_folder, frame.file) ? of_framework : frames;
+    found.push_back(frame);
     if (frames.size() == kMostFrames) {
       break;
     }
   }
-  if (frames.empty()) {
-    frames.push_back(source_of(stack.front()));
+  if (frames.empty() && !of_framework.empty()) {
+    frames.push_back(of_framework.front());
   }
   return frames;
 }
@@ -118,7 +118,10 @@ void keep_place(const SourceFrame& innermost) {
 }
 
 uint32_t number_new_stack(const RawStack& stack) {
-  const auto frames = user_frames(stack);
+  const auto frames = shown_frames(stack);
+  if (frames.empty()) {
+    return 0;
+  }
   auto& id = stack_by_user_hash[hash_of(frames)];
   if (id == 0) {
     id = ++last_stack;
@@ -163,8 +166,9 @@ uint32_t capture_stack() {
   return recent.id;
 }
 
-void add_internal_folder(const std::string& folder) {
-  internal_folders.push_back(folder);
+void set_internal_folders(const std::string& own, const std::string& framework) {
+  own_folder = own;
+  framework_folder = framework;
 }
 
 void reset_stacks() {

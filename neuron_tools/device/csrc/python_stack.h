@@ -7,11 +7,12 @@
 
 namespace neuron {
 
-// 0 where the thread runs no Python. Takes the GIL for a stack that is new.
+// 0 where the thread runs no Python but ours. Takes the GIL for a stack that is new.
 uint32_t capture_stack();
 
-// Files under these folders are not the user's: their frames are left out. Needs the GIL.
-void add_internal_folder(const std::string& folder);
+// Frames of files under our own folder are left out, those under the framework's where the stack has a user's frame.
+// Both end in a separator. Needs the GIL.
+void set_internal_folders(const std::string& own, const std::string& framework);
 
 // Forgets every stack and starts numbering anew. Needs the GIL.
 void reset_stacks();

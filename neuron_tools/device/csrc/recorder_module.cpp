@@ -161,12 +161,12 @@ PyObject* run_graph(PyObject*, PyObject* arguments) {
   return none();
 }
 
-PyObject* add_internal(PyObject*, PyObject* argument) {
-  const char* folder = PyUnicode_AsUTF8(argument);
-  if (folder == nullptr) {
+PyObject* set_internal(PyObject*, PyObject* arguments) {
+  const char *own, *framework;
+  if (!PyArg_ParseTuple(arguments, "ss", &own, &framework)) {
     return nullptr;
   }
-  add_internal_folder(folder);
+  set_internal_folders(own, framework);
   return none();
 }
 
@@ -199,7 +199,7 @@ PyMethodDef recorder_functions[] = {
     {"intern_name", intern, METH_O, nullptr},
     {"record_range", add_range, METH_VARARGS, nullptr},
     {"run_graph", run_graph, METH_VARARGS, nullptr},
-    {"add_internal_folder", add_internal, METH_O, nullptr},
+    {"set_internal_folders", set_internal, METH_VARARGS, nullptr},
     {"capture_stack", call<capture_stack>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

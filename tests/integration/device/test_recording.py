@@ -1,5 +1,6 @@
 """The capture log: what is in it, that it is the same twice, and that it survives what goes wrong."""
 
+import _thread
 import os
 import subprocess
 import sys
@@ -295,6 +296,21 @@ def test_a_log_that_cannot_be_made_is_named(tmp_path):
     with pytest.raises(RuntimeError, match=r"missing/log cannot be written"):
         native.start_recording(str(tmp_path / "missing" / "log"), None, None, None)
     assert not native.is_timing()
+
+
+def test_a_thread_that_runs_only_our_own_code_has_no_line(tmp_path):
+    """As that of a compiled graph's backward pass: no line of ours stands for the user's."""
+
+    def program():
+        x, done = torch.ones(4, device="neuron"), threading.Event()
+        ours = compile("x + x\ndone.set()", native.__file__, "exec")
+        # A thread of `threading` has frames of that module, too.
+        _thread.start_new_thread(exec, (ours, {"x": x, "done": done}))
+        assert done.wait(60)
+
+    log = record(program, tmp_path / "log")
+    (added,) = log.of(RecordKind.OPERATION, "aten::add.Tensor")
+    assert added["stack"] == 0
 
 
 def test_frames_of_pytorch_are_left_out_and_stacks_are_told_once(tmp_path):
