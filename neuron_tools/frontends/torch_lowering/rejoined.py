@@ -9,6 +9,7 @@ from torch import fx
 from torch_mlir import ir
 
 from neuron_tools.compiler.opcodes import BARRIER
+from neuron_tools.frontends.torch_lowering.indices import simplify_indices
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name
 from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, in_order
 from neuron_tools.frozen import frozen
@@ -65,7 +66,7 @@ def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
         for cut in partitioned.cuts:
             _put_back(block, cut)
         _order(block)
-        _narrow_indices(block)
+        simplify_indices(block)
         _end(block, partitioned.results)
         for position in reversed(range(shardings.parameters, len(block.arguments))):
             block.erase_argument(position)
@@ -114,23 +115,6 @@ def _used(operation: Any) -> Iterator[Any]:
         for block in region.blocks:
             for inner in block.operations:
                 yield from _used(inner.operation)
-
-
-def _narrow_indices(block: Any) -> None:
-    """Let scatters have indices of 32 bits: XLA's partitioner pads with such ones, and aborts at others."""
-    for operation in [each.operation for each in block.operations]:
-        if operation.name != "stablehlo.scatter":
-            continue
-        place = len(operation.operands) // 2  # between the operands and as many updates
-        indices = operation.operands[place]
-        narrow = ir.RankedTensorType.get(indices.type.shape, ir.IntegerType.get_signless(32))
-        operation.operands[place] = ir.Operation.create(
-            "stablehlo.convert",
-            results=[narrow],
-            operands=[indices],
-            loc=operation.location,
-            ip=ir.InsertionPoint(operation),
-        ).result
 
 
 def _end(block: Any, results: Sequence[int]) -> None:

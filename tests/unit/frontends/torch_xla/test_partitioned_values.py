@@ -177,3 +177,28 @@ def test_a_step_of_training(cores, rows, batch, first, bias, second):
     loss.backward()
     optimizer.step()
     assert "all_reduce" in cores.check()
+
+
+@pytest.mark.parametrize("rows", [8, 10])
+@pytest.mark.parametrize("how", [ROWS, COLUMNS, BLOCKS])
+def test_operators_that_look_up_and_write_rows(cores, rows, how):
+    torch.manual_seed(0)
+    table, places = cores.put(torch.randn(rows, 12), how), cores.put(torch.randint(12, (rows, 4)), how)
+    results = [
+        table.gather(1, places),
+        table.scatter(1, places, 2.0),
+        table.scatter_add(1, places, table[:, :4]),
+        torch.nn.functional.embedding(places % rows, table),
+        table.softmax(1).cumsum(0),
+        torch.nn.functional.layer_norm(table, (12,)),
+        table.sort(1).values,
+    ]
+    cores.check()
+    assert len(results) == 7
+
+
+def test_rows_that_are_written_stay_on_their_cores(cores):
+    table, places = cores.put(torch.randn(16, 12), ROWS), cores.put(torch.randint(12, (16, 1)), ROWS)
+    result = table.gather(1, places), table.scatter(1, places, 2.0)
+    assert not {opcode for opcode in cores.check() if opcode.startswith("all_")}
+    assert len(result) == 2
