@@ -7,13 +7,19 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from neuron_explorer.parts.chart import plain
+from neuron_explorer.parts.chart import plain, short
 from neuron_explorer.theme import Theme
 from neuron_profile.reports.quantities import duration, percent
 from neuron_tools.frozen import frozen
 
 HEIGHT = 420
 SMALLEST_TEXT = 9
+LETTERS = 170
+"""So many fit beside each other in a page's width, in all columns together."""
+LOW = 0.12
+"""Parts of less of the height have one line: more would not fit, and all be left out."""
+SEPARATOR = " · "
+"""Between what stands on lines of their own in the name of a part."""
 NEUTRAL = "#dde3ea"
 TINTS = ("#9ccbe8", "#f3cf86", "#9fdcc4", "#e8c0d8", "#f2b48c", "#c3cbf0", "#eee69a", "#c9d3a8")
 """Okabe and Ito's colours, so light that dark text can be read on all of them."""
@@ -48,9 +54,9 @@ def icicle_figure(parts: Sequence[IciclePart], theme: Theme, depth: int = 5) -> 
             values=_own_parts(parts),
             branchvalues="remainder",  # totals would have to agree to the last bit
             text=[f"{duration(part.time_ns)} · {percent(part.time_ns / total)}" for part in parts],
-            textinfo="label+text",
-            customdata=[plain(part.note) for part in parts],
-            hovertemplate="%{label}<br>%{text}<br>%{customdata}<extra></extra>",
+            texttemplate="%{customdata[1]}",
+            customdata=[[plain(part.note), label] for part, label in zip(parts, _labels(parts, depth))],
+            hovertemplate="%{label}<br>%{text}<br>%{customdata[0]}<extra></extra>",
             marker={
                 "colors": _colours(parts),
                 "line": {"color": theme.paper, "width": 1},
@@ -70,6 +76,22 @@ def icicle_figure(parts: Sequence[IciclePart], theme: Theme, depth: int = 5) -> 
         )
     )
     return figure
+
+
+def _labels(parts: Sequence[IciclePart], depth: int) -> list[str]:
+    """What stands on each part: cut to its column, as text that does not fit is left out as a whole."""
+    depths: list[int] = []
+    for part in parts:
+        depths.append(depths[part.parent] + 1 if part.parent >= 0 else 1)
+    letters = LETTERS // min(depth, max(depths))
+    total = parts[0].time_ns or 1.0
+    labels = []
+    for part in parts:
+        share = part.time_ns / total
+        lines = [*part.name.split(SEPARATOR), f"{duration(part.time_ns)} · {percent(share)}"]
+        shown = lines if share >= LOW else lines[:1]
+        labels.append("<br>".join(short(line, letters) for line in shown))
+    return labels
 
 
 def _own_parts(parts: Sequence[IciclePart]) -> list[float]:
