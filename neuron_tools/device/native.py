@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -251,32 +251,28 @@ def paused_clock() -> Iterator[None]:
 @contextmanager
 def unrecorded() -> Iterator[None]:
     """What the block computes on the host or the device takes no time of the program and is not recorded."""
-    with paused_clock():
-        previous = suppress(True)
-        try:
-            yield
-        finally:
-            suppress(previous)
+    with paused_clock(), _switched(suppress, True):
+        yield
 
 
-@contextmanager
-def uncounted_memory() -> Iterator[None]:
+def uncounted_memory() -> AbstractContextManager[None]:
     """What the block allocates takes memory of no NeuronCore: values of what lies in parts on several."""
-    previous = core().count_allocations(False)
-    try:
-        yield
-    finally:
-        core().count_allocations(previous)
+    return _switched(core().count_allocations, False)
+
+
+def without_values() -> AbstractContextManager[None]:
+    """Copies between host and device in the block take memory and time, and move no values."""
+    return _switched(core().move_values, False)
 
 
 @contextmanager
-def without_values() -> Iterator[None]:
-    """Copies between host and device in the block take memory and time, and move no values."""
-    previous = core().move_values(False)
+def _switched(switch: Callable[[bool], bool], value: bool) -> Iterator[None]:
+    """The block runs with a value of a switch, which gives back what it held before."""
+    previous = switch(value)
     try:
         yield
     finally:
-        core().move_values(previous)
+        switch(previous)
 
 
 def wall_now_ns() -> int:

@@ -245,48 +245,31 @@ def _trilinear3d(
     return _apply_transposed(gradient, matrices)
 
 
-def _smoothing_matrices(
-    outputs: Any, inputs: Any, align_corners: bool, scales: tuple[Any, ...], cubic: bool
-) -> list[Any]:
-    return [
-        _smoothing_matrix(wide, narrow, align_corners, scale, cubic)
-        for wide, narrow, scale in zip(outputs, inputs, scales)
-    ]
+def _decompose_smoothing(forward: Any, backward: Any, cubic: bool) -> None:
+    def matrices(outputs: Any, inputs: Any, align_corners: bool, scales: tuple[Any, ...]) -> list[Any]:
+        return [
+            _smoothing_matrix(wide, narrow, align_corners, scale, cubic)
+            for wide, narrow, scale in zip(outputs, inputs, scales)
+        ]
+
+    @decomposes(forward)
+    def smooth_forward(
+        data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
+    ) -> Any:
+        return _apply(data, matrices(output_size, data.shape[2:], align_corners, (scales_h, scales_w)))
+
+    @decomposes(backward)
+    def smooth(
+        gradient: Any, output_size: Any, input_size: Any, align_corners: bool, scales_h: Any = None,
+        scales_w: Any = None,
+    ) -> Any:  # fmt: skip
+        outputs, inputs = gradient.shape[2:], input_size[2:]
+        return _apply_transposed(gradient, matrices(outputs, inputs, align_corners, (scales_h, scales_w)))
 
 
-@decomposes(_aten._upsample_bilinear2d_aa.default)
-def _smooth_bilinear2d_forward(
-    data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
-) -> Any:
-    scales = (scales_h, scales_w)
-    return _apply(data, _smoothing_matrices(output_size, data.shape[2:], align_corners, scales, cubic=False))
-
-
-@decomposes(_aten._upsample_bicubic2d_aa.default)
-def _smooth_bicubic2d_forward(
-    data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
-) -> Any:
-    scales = (scales_h, scales_w)
-    return _apply(data, _smoothing_matrices(output_size, data.shape[2:], align_corners, scales, cubic=True))
-
-
-@decomposes(_aten._upsample_bilinear2d_aa_backward.default)
-def _smooth_bilinear2d(
-    gradient: Any, output_size: Any, input_size: Any, align_corners: bool, scales_h: Any = None,
-    scales_w: Any = None,
-) -> Any:  # fmt: skip
-    outputs, inputs, scales = gradient.shape[2:], input_size[2:], (scales_h, scales_w)
-    return _apply_transposed(
-        gradient, _smoothing_matrices(outputs, inputs, align_corners, scales, cubic=False)
-    )
-
-
-@decomposes(_aten._upsample_bicubic2d_aa_backward.default)
-def _smooth_bicubic2d(
-    gradient: Any, output_size: Any, input_size: Any, align_corners: bool, scales_h: Any = None,
-    scales_w: Any = None,
-) -> Any:  # fmt: skip
-    outputs, inputs, scales = gradient.shape[2:], input_size[2:], (scales_h, scales_w)
-    return _apply_transposed(
-        gradient, _smoothing_matrices(outputs, inputs, align_corners, scales, cubic=True)
-    )
+_decompose_smoothing(
+    _aten._upsample_bilinear2d_aa.default, _aten._upsample_bilinear2d_aa_backward.default, cubic=False
+)
+_decompose_smoothing(
+    _aten._upsample_bicubic2d_aa.default, _aten._upsample_bicubic2d_aa_backward.default, cubic=True
+)
