@@ -100,14 +100,13 @@ def _charges(profile: Profile, process: int | None, core: int | None, hlo: str) 
     cores = [each for each in _cores(profile) if process in (None, each[0]) and core in (None, each[1])]
     if not _is_held(profile.whole, MOST_HELD):
         return _charged_in_parts(profile, cores, hlo)
-    held = profile.whole
-    to = _numbering(held, hlo)
+    to = _numbering(profile.whole, hlo)
     sums = Sums.empty(to)
     for place in cores:
-        charge_core(profile, held, place, to, sums)
+        charge_core(profile, place, to, sums)
     totals = Totals()
     totals.add(to, sums)
-    return totals.charges(_origins(held).counts(profile.range_ns))
+    return totals.charges(_origins(profile.whole).counts(profile.range_ns))
 
 
 def _charged_in_parts(profile: Profile, cores: Sequence[Core], hlo: str) -> Charges:

@@ -18,7 +18,7 @@ from neuron_profile.analysis.time.core_spans import CORE, EARLIEST, LATEST, Core
 from neuron_profile.analysis.time.core_window import core_window
 from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
-from neuron_profile.analysis.time.repeats import find_repeats
+from neuron_profile.analysis.time.repeats import count_instructions, find_repeats
 from neuron_profile.analysis.time.stretches import cut_times
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
@@ -39,7 +39,6 @@ _SPAN_TABLES = ("Instruction", "DmaPacketAggregated", "FrameworkInstruction")
 _STARTS = " UNION ALL ".join(
     f"SELECT start_ts FROM {table} WHERE {CORE.format(core='pcore_idx')}" for table in _SPAN_TABLES
 )
-_COUNT = "SELECT count(*) AS n FROM Instruction WHERE "
 
 
 @frozen
@@ -61,16 +60,15 @@ class ChargeIndex:
         return first, int(np.searchsorted(self.edges, range_ns[1], "right")) - 1
 
 
-def charge_core(profile: Profile, held: Profile, core: Core, to: Numbering, sums: Sums) -> None:
-    """Add what one NeuronCore's time is charged to.
+def charge_core(profile: Profile, core: Core, to: Numbering, sums: Sums) -> None:
+    """Add what one NeuronCore's time is charged to; its operations are held in memory.
 
     Args:
         profile: The whole profile, or the range whose time is charged.
-        held: The whole one, whose operations are held in memory.
         core: (process_idx, number).
     """
-    whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
-    index: ChargeIndex | None = held.known(_index_key(core, to))
+    whole = _held_spans(profile.whole, core)
+    index: ChargeIndex | None = profile.whole.known(_index_key(core, to))
     if profile.range_ns is not None and index is not None:
         _add_indexed(profile, whole, core, index, to, sums)
         return
@@ -78,6 +76,10 @@ def charge_core(profile: Profile, held: Profile, core: Core, to: Numbering, sums
         once = Sums.empty(to)
         expose(tiers, to, once)
         sums.add(once, times)
+
+
+def _held_spans(held: Profile, core: Core) -> CoreSpans:
+    return held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
 
 
 def core_parts(profile: Profile, whole: CoreSpans | None, core: Core) -> Iterator[tuple[list[Owned], int]]:
@@ -110,9 +112,8 @@ def _index_key(core: Core, to: Numbering) -> tuple[str, Core, str]:
 
 
 def _made_index(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
-    whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
-    sums = Sums.empty(to)
-    rows = max(INDEXED_ROWS, -(-_count(held, core) * len(sums.joined) // MOST_SUMS))
+    whole, sums = _held_spans(held, core), Sums.empty(to)
+    rows = max(INDEXED_ROWS, -(-count_instructions(held, core) * len(sums.joined) // MOST_SUMS))
     edges = _edges(held, core, rows)
     until = np.zeros((len(edges) - 2, len(sums.joined)))
     for place, stretch in enumerate(_stretches(held, whole, core, edges, max(1, READ_ROWS // rows))):
@@ -132,7 +133,7 @@ def _add_indexed(
         if not _add_held(profile.whole, core, (begin, end), to, sums):
             _add_all(profile, whole, core, to, sums, _WHOLE)
         return
-    sums.add_joined(index.until[last] - index.until[first])
+    sums.joined += index.until[last] - index.until[first]
     for low, high in ((begin, int(index.edges[first])), (int(index.edges[last]), end)):
         if low < high:
             _add_all(profile.slice(low, high), whole, core, to, sums, _WHOLE)
@@ -191,12 +192,6 @@ def _edges(profile: Profile, core: Core, most_rows: int) -> list[int]:
     if sum(profile.tables().get(table, 0) for table in _SPAN_TABLES) <= most_rows:
         return _WHOLE
     return [EARLIEST, *cut_times(profile, _STARTS, core * len(_SPAN_TABLES), most_rows), LATEST]
-
-
-def _count(profile: Profile, core: Core) -> int:
-    """Instructions of a NeuronCore."""
-    row = profile.query(f"{_COUNT} {CORE.format(core='pcore_idx')}", core).to_pylist()[0]
-    return int(row["n"])
 
 
 def _joined(one: Owned, other: Owned) -> Owned:

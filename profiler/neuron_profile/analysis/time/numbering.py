@@ -24,20 +24,14 @@ from neuron_tools.profile.reader import Profile
 
 _NONE = np.zeros(0, np.int64)
 AnyOrigins = TypeVar("AnyOrigins", bound="Origins")
-_OPCODES = """
-WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
-opcodes AS (SELECT opcode, row_number() OVER (ORDER BY opcode) - 1 AS code FROM (SELECT DISTINCT opcode FROM
-rows))
-SELECT {what} FROM rows JOIN opcodes USING (opcode) WHERE hlo IS NOT NULL GROUP BY ALL ORDER BY ALL
-"""
 _SHARES = (
     "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare "
     "WHERE {chosen} ORDER BY hlo, owner"
 )
 _ALL = "true"
-_OPCODES_OF = """
-SELECT coalesce({column}, '') AS opcode, list(raw_hlo_id) AS ids FROM HloInstruction WHERE {chosen}
-GROUP BY ALL ORDER BY ALL
+_OPCODES = """
+SELECT coalesce({column}, '') AS opcode, list(raw_hlo_id) AS ids FROM HloInstruction
+WHERE raw_hlo_id IS NOT NULL AND {chosen} GROUP BY ALL ORDER BY ALL
 """
 _ORIGIN_NAMES = "module, operation, backward, stack"
 _OPERATIONS = """
@@ -79,7 +73,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Opcodes:
-    """The HLO operations' opcodes, or names: ids ascending, and the place of each one's in `names`."""
+    """The HLO operations' opcodes, or names: ids ascending, and the place of each one's in `names`.
+
+    Of an id that stands there with several, the first counts.
+    """
 
     column: str
     names: list[str]
@@ -89,16 +86,16 @@ class Opcodes:
     @classmethod
     def of(cls, profile: Profile, column: str) -> Opcodes:
         """Number the values of a column of HloInstruction."""
-        names = profile.query(_OPCODES.format(what="code, opcode", column=column))["opcode"].to_pylist()
-        rows = profile.query(_OPCODES.format(what="hlo, min(code) AS code", column=column))
-        return cls(column, names, integers(rows, "hlo"), integers(rows, "code"))
+        return cls._of_groups(column, profile.query(_OPCODES.format(column=column, chosen=_ALL)))
 
     @classmethod
     def named_by(cls, profile: Profile, column: str, hlo: Ints) -> Opcodes:
         """Number the values of a column of some HLO operations."""
-        groups = chosen_rows(
-            profile, "HloInstruction", _OPCODES_OF.format(column=column, chosen="{chosen}"), "raw_hlo_id", hlo
-        )
+        query = _OPCODES.format(column=column, chosen="{chosen}")
+        return cls._of_groups(column, chosen_rows(profile, "HloInstruction", query, "raw_hlo_id", hlo))
+
+    @classmethod
+    def _of_groups(cls, column: str, groups: pa.Table) -> Opcodes:
         return cls(column, groups["opcode"].to_pylist(), *_flattened(groups))
 
     def of_hlo(self, hlo: Ints) -> Ints:
@@ -240,10 +237,6 @@ class Sums:
     def add(self, other: Sums, times: int = 1) -> None:
         """Add another's, so many times."""
         self.joined += times * other.joined
-
-    def add_joined(self, joined: Floats) -> None:
-        """Add times in the order of `joined`."""
-        self.joined += joined
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
         None where that does not hold, where there is little to look at anyway, and of a range of a profile,
         whose first and last executions may be cut.
     """
-    if profile.range_ns is not None or _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
+    if profile.range_ns is not None or count_instructions(profile, core) < REPEATED_FROM:
         return None
     if profile.query(_OTHERS, core).num_rows:  # looked for first: they may be too many to be put in order
         return None
@@ -69,6 +69,11 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
     if sum(row["n"] for row in rows) != _number(profile, _EVENTS, core):
         return None
     return tuple(Repeat(row["first_ns"], row["first_ns"] + row["duration_ns"], row["n"]) for row in rows)
+
+
+def count_instructions(profile: Profile, core: tuple[int, int]) -> int:
+    """Instructions of a NeuronCore: (process_idx, number)."""
+    return _number(profile, _INSTRUCTIONS, core)
 
 
 def _number(profile: Profile, query: str, core: tuple[int, int]) -> int:
