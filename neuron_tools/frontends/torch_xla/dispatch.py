@@ -56,7 +56,7 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _copy(args[1], args[0])
     if func.namespace in _COLLECTIVES:
         return _collective(func, args, kwargs)
-    if _needs_values(func):
+    if _has_mask(args[1]) if func is _aten.index.Tensor else _needs_values(func):
         return _with_values(func, args, kwargs)
     return record(func, args, kwargs)
 
@@ -166,6 +166,11 @@ def _is_composite(func: Any) -> bool:
 def _needs_values(func: Any) -> bool:
     tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
     return func in _LOOKS or any(tag in func.tags for tag in tags)
+
+
+def _has_mask(indices: Sequence[torch.Tensor | None]) -> bool:
+    """Whether values decide how many elements are chosen."""
+    return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
 
 
 def _with_values(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -135,6 +135,17 @@ def test_gradients_of_what_is_computed_again_stand_at_its_lines(provider, xla):
     assert lines["aten::exp"] == line_of("exponential")
 
 
+def test_rows_chosen_by_number_are_part_of_the_graph_and_by_a_mask_end_it(provider, xla):
+    table = torch.arange(12.0).reshape(4, 3).to(xla)
+    rows = table[torch.tensor([2, 0]).to(xla)] + 1
+    assert not provider.modules
+    sync()
+    assert {row.name for row in provider.last.framework} == {"aten::index", "aten::add"}
+    assert rows.tolist() == [[7, 8, 9], [1, 2, 3]]
+    assert table[table[:, 0] > 5].tolist() == [[6, 7, 8], [9, 10, 11]]
+    assert METRICS.counters["aten::index"] == 1
+
+
 @pytest.mark.parametrize(
     ("name", "make", "shape"),
     [
