@@ -48,9 +48,11 @@ WITH held AS (
 )
 SELECT core, coalesce(names.name, '') AS tensor,
     coalesce(names.category, held.category, 'other') AS category, coalesce(layer, '') AS layer,
-    coalesce(framework_name, '') AS operation, coalesce(source_file, '') AS file,
-    coalesce(source_line, 0) AS line, count(*) AS tensors, CAST(sum(size) AS BIGINT) AS byte_count
+    coalesce(framework_name, '') AS operation, coalesce(own.source_file, held.source_file, '') AS file,
+    coalesce(own.source_line, held.source_line, 0) AS line, count(*) AS tensors,
+    CAST(sum(size) AS BIGINT) AS byte_count
 FROM held LEFT JOIN names USING (process, address)
+LEFT JOIN Frontier own ON own.is_own AND own.stack_frame_id = held.stack_frame_ids
 GROUP BY ALL ORDER BY core, byte_count DESC, tensor, category, layer, operation, file, line
 """
 
@@ -65,7 +67,7 @@ class MemoryHolder:
             backward makes), activation (all that modules make) or other.
         tensor: Its path where it has a name, as parameters and buffers have.
         layer: Module that it belongs to, or that took its memory.
-        operation, file, line: What took its memory, and where.
+        operation, file, line: What took its memory, and where in the user's own code.
         tensors: How many.
     """
 

@@ -103,6 +103,21 @@ def test_events_in_any_cut_tell_the_same_of_few_that_are_held(make_profile, monk
     assert max(queries) <= 8
 
 
+def test_a_place_is_the_users_line_that_called_generated_code(make_profile):
+    stacks = {
+        "StackFrame": {"id": ["1", "2"], "file_location_id": [1, 2], "parent_frame_id": ["", "1"]},
+        "StackFrameFileLocation": {
+            "id": ["1", "2"], "file_name_id": [1, 2], "function_name_id": [1, 1], "line_number": [42, 80]
+        },
+        "StackFrameFileName": {"id": ["1", "2"], "name": ["/home/me/train.py", "<eval_with_key>.13"]},
+        "StackFrameFunctionName": {"id": ["1"], "name": ["forward"]},
+    }  # fmt: skip
+    event = events([(1, 100, 100, "gradient", "a", "", 80, 0)])
+    event |= {"source_file": ["<eval_with_key>.13"], "stack_frame_ids": ["2"]}
+    (found,) = holders(make_profile, {"MemoryEvent": event, **stacks})
+    assert (found.file, found.line) == ("/home/me/train.py", 42)
+
+
 def test_an_address_may_be_used_again(make_profile):
     again = [
         (1, 100, 100, "other", "a", "", 1, 0),
