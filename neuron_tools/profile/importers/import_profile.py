@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,10 +23,11 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.refused import folder_refusal
 from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.store import layout
-from neuron_tools.profile.writer import ProfileWriter
+from neuron_tools.profile.writer import ProfileWriteError, ProfileWriter
 
 DEVICE_TABLES = frozenset({"Instruction", "DmaPacketAggregated", "DmaPacket"})
 _MAY_BE_EMPTY = frozenset({"ThrottleSummary", "SchemaFields"})
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all)."""
 
@@ -94,6 +97,10 @@ def import_traces(
             if progress is not None:
                 progress(number + 1, len(files))
         return _write(recordings, target, force=force)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        raise _refusal(target, error) from error
     finally:
         for recording in recordings:
             recording.finish()
@@ -103,7 +110,17 @@ def import_traces(
 def _staging_folder(target: Path) -> Path:
     if not target.parent.is_dir():
         raise UsageError(f"The folder {target.parent} does not exist; make it first.")
-    return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".importing", dir=target.parent))
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".importing", dir=target.parent))
+    except OSError as error:
+        raise _refusal(target, error) from error
+
+
+def _refusal(target: Path, error: OSError) -> ProfileWriteError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return ProfileWriteError(
+        f"The profile {target} cannot be written ({reason}): free space or choose another folder with -o."
+    )
 
 
 def _read(path: Path, folder: Path, *, is_alone: bool, with_arguments: bool) -> Recording:

@@ -122,6 +122,8 @@ def _cell(name: str, value: Any, whole_ns: float | None) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else ""
+    if isinstance(value, SourceLine):
+        return place(value)
     if not _is_number(value):
         return str(value)
     if name.endswith("_ns"):

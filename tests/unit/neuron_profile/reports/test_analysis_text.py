@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
+from neuron_profile.analysis.expected import ExpectedLine
 from neuron_profile.analysis.idle_reasons import EngineTime
 from neuron_profile.analysis.job_step import JobStep, RankStep
 from neuron_profile.analysis.memory import MemoryUse, OnChipUse
 from neuron_profile.analysis.serving import Request
+from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.analysis_columns import LEADS
 from neuron_profile.reports.analysis_text import print_analysis
 
@@ -20,6 +22,11 @@ def printed(result, limit=10):
     console = Console(file=io.StringIO(), width=240)
     print_analysis(console, result, limit)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_line_is_told_as_a_place():
+    lines = printed((ExpectedLine(SourceLine("train.py", 7), 20.0, 10.0, 30.0),))
+    assert lines[-1].split() == ["train.py:7", "20", "ns", "10", "ns", "30", "ns"]
 
 
 def test_parts_of_an_engine_are_shares_of_its_time():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import cProfile
+import errno
 import lzma
 import struct
+import tempfile
 
 import pytest
 
-from neuron_tools.profile.importers import TraceError, import_traces
+from neuron_tools.profile.importers import TraceError, import_profile, import_traces
+from neuron_tools.profile.writer import ProfileWriteError
 from tests.unit.profile.importers.importing import written
 
 FILES = {
@@ -64,3 +67,20 @@ def test_a_session_of_the_runtime_is_told_from_other_folders(tmp_path):
 def test_what_nobody_knows_is_told_what_is_read(tmp_path):
     with pytest.raises(TraceError, match=r"is in no known format\. Known are: .*rocpd"):
         import_traces([written(tmp_path, "noise", b"\x99\x98\x97")], tmp_path / "out.nprof")
+
+
+@pytest.mark.parametrize("where", ["mkdtemp", "assemble"])
+def test_a_place_that_cannot_be_written_is_named(where, tmp_path, monkeypatch):
+    """Not the temporary folder beside it, and not what a library says of its files."""
+
+    def refuse(*arguments, **named):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    module = tempfile if where == "mkdtemp" else import_profile
+    monkeypatch.setattr(module, where, refuse)
+    trace = written(tmp_path, "trace.json", [{"ph": "X", "name": "a", "ts": 0, "dur": 1, "pid": 1, "tid": 1}])
+    with pytest.raises(
+        ProfileWriteError, match=r"out.nprof cannot be written \(No space left on device\): free"
+    ):
+        import_traces([trace], tmp_path / "out.nprof")
+    assert not list(tmp_path.glob(".out.nprof*"))
