@@ -89,6 +89,8 @@ def test_batches_are_cut_where_they_have_as_many_dimensions(xs, mesh):
     assert one["rows"].lazy.sharding == mesh.sharding(("data", None))
     assert one["labels"].lazy.sharding is None
     (one,) = MpDeviceLoader(batches, "xla", input_sharding={"labels": xs.ShardingSpec(mesh, ("data",))})
+    with pytest.raises(XlaError, match="got a Mesh: give a ShardingSpec"):
+        list(MpDeviceLoader(batches, "xla", input_sharding=mesh))
     assert (one["rows"].lazy.sharding, one["labels"].lazy.sharding) == (None, mesh.sharding(("data",)))
 
 
@@ -114,13 +116,17 @@ def test_wrong_uses_get_one_sentence_each(xs, mesh, monkeypatch):
         ([0, 1, 2], (2, 1), (), "let the product of its extents be"),
         ([0, 0], (2, 1), (), "stands twice"),
         ([0, 1], (2, 1), ("data",), "needs 2 different names"),
+        ([0, 1], (2, 1), ("data", "model", "data"), "needs 2 different names"),
     ):
         with pytest.raises(XlaError, match=sentence):
             xs.Mesh(cores, shape, names)
     for spec, sentence in (
-        (("data",), "give one a dimension"),
+        (("data",), "give one entry a dimension"),
         (("data", "data"), "twice"),
         (("rows", None), "no axis 'rows'"),
+        ((1.5, None), "no axis 1.5"),
+        (("data", None, None), "is for 3 dimensions and the tensor has 2"),
+        ("data", "takes a tensor, a Mesh and a tuple"),
     ):
         with pytest.raises(XlaError, match=sentence):
             xs.mark_sharding(tensor, mesh, spec)
@@ -128,6 +134,12 @@ def test_wrong_uses_get_one_sentence_each(xs, mesh, monkeypatch):
         xs.mark_sharding(torch.ones(4, 2), mesh, ("data", None))
     with pytest.raises(XlaError, match="use all of them"):
         xs.mark_sharding(tensor, xs.Mesh(range(4), (4, 1)), (0, None))
+    with pytest.raises(XlaError, match="this process has 0 to 1"):
+        xs.mark_sharding(tensor, xs.Mesh([5, 6], (2, 1)), (0, None))
+    with pytest.raises(XlaError, match="must have as many axes"):
+        xs.HybridMesh(ici_mesh_shape=(2, 1), dcn_mesh_shape=(1,))
+    with pytest.raises(XlaError, match="got 0 parts for 2 cores"):
+        xs.mark_sharding(tensor, mesh, ("data", None)).load_local_shards_([])
     with pytest.raises(AbsentError, match="say with mark_sharding how"):
         xs.enable_manual_sharding(tensor, ("data", None), mesh)
     monkeypatch.setattr(spread, "_on", [False])

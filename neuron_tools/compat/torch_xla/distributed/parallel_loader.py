@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from neuron_tools.frontends.torch_xla.errors import XlaError
+
 from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
 
 
@@ -16,6 +18,11 @@ def _shard(batch: Any, sharding: Any) -> None:
         for key, value in batch.items():
             _shard(value, sharding.get(key))
     elif sharding is not None:
+        if not hasattr(sharding, "can_apply"):
+            raise XlaError(
+                f"input_sharding got a {type(sharding).__name__}: give a ShardingSpec, or for batches that "
+                "are dictionaries one for each key."
+            )
         for tensor in pytree.tree_leaves(batch):
             if isinstance(tensor, torch.Tensor) and sharding.can_apply(tensor):
                 sharding.apply(tensor)

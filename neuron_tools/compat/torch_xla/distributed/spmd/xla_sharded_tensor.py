@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.sharding import WHOLE
 from neuron_tools.frontends.torch_xla.spread import core_count
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
@@ -91,7 +92,16 @@ class XLAShardedTensor(XlaTensor):
         ]
 
     def load_local_shards_(self, shards: list[XLAShard]) -> None:
-        """Give the tensor the values of its parts."""
+        """Give the tensor the values of its parts.
+
+        Raises:
+            XlaError: There are not as many parts as cores.
+        """
+        if len(shards) != core_count():
+            raise XlaError(
+                f"load_local_shards_ got {len(shards)} parts for {core_count()} cores: give those of "
+                "local_shards, with other data."
+            )
         whole = self.detach().cpu()
         for shard in shards:
             whole[... if shard.indices is ... else tuple(shard.indices)] = shard.data

@@ -74,7 +74,9 @@ class Mesh:
             )
         if len(set(self.device_ids.tolist())) != len(self.device_ids):
             raise XlaError("A core stands twice in a mesh: name each once.")
-        if self.axis_names and len(set(self.axis_names)) != len(self.mesh_shape):
+        if self.axis_names and not (
+            len(set(self.axis_names)) == len(self.axis_names) == len(self.mesh_shape)
+        ):
             raise XlaError(
                 f"A mesh of shape {self.mesh_shape} needs {len(self.mesh_shape)} different names of axes and "
                 f"got {self.axis_names}."
@@ -116,11 +118,11 @@ class Mesh:
     def _numbers(self, axes: Any) -> tuple[int, ...]:
         if axes is None:
             return ()
-        return tuple(self._number(axis) for axis in (axes if isinstance(axes, tuple) else (axes,)))
+        return tuple(self._number(axis) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
 
     def _number(self, axis: int | str) -> int:
         number = self.get_axis_name_idx(axis) if isinstance(axis, str) else axis
-        if number is None or not 0 <= number < len(self.mesh_shape):
+        if not isinstance(number, int) or not 0 <= number < len(self.mesh_shape):
             raise XlaError(f"The mesh has no axis {axis!r}; it has {list(self.shape())}.")
         return number
 
@@ -135,6 +137,9 @@ class HybridMesh(Mesh):
         ici_mesh_shape: Extents within a machine.
         dcn_mesh_shape: Extents among machines; all 1 by default.
         axis_names: Names of the axes.
+
+    Raises:
+        XlaError: As in `Mesh`, or the two shapes have not as many axes.
     """
 
     def __init__(
@@ -146,6 +151,11 @@ class HybridMesh(Mesh):
     ) -> None:
         among = dcn_mesh_shape or (1,) * len(ici_mesh_shape)
         self.ici_mesh_shape, self.dcn_mesh_shape = tuple(ici_mesh_shape), tuple(among)
+        if len(self.ici_mesh_shape) != len(self.dcn_mesh_shape):
+            raise XlaError(
+                f"ici_mesh_shape {self.ici_mesh_shape} and dcn_mesh_shape {self.dcn_mesh_shape} must have as "
+                "many axes: write 1 for one that does not reach over machines."
+            )
         shape = [inner * outer for inner, outer in zip(ici_mesh_shape, among)]
         super().__init__(np.arange(math.prod(shape)), shape, axis_names)
 
@@ -230,17 +240,32 @@ def _checked(t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec) -> XlaT
         raise XlaError("mark_sharding needs a partitioned program: call torch_xla.runtime.use_spmd() first.")
     if not isinstance(t, XlaTensor):
         raise XlaError(f"mark_sharding got a tensor on {t.device}: move it with .to(xm.xla_device()) first.")
-    if mesh.size() != spread.core_count():
+    if not isinstance(mesh, Mesh) or not isinstance(partition_spec, (tuple, list)):
         raise XlaError(
-            f"The mesh has {mesh.size()} cores and this process {spread.core_count()}: use all of them "
-            "(xr.global_runtime_device_count()), or set NEURON_RT_NUM_CORES."
+            "mark_sharding takes a tensor, a Mesh and a tuple with one entry a dimension, and got "
+            f"{type(mesh).__name__} and {type(partition_spec).__name__} behind the tensor."
         )
+    _check_cores(mesh)
     if len(partition_spec) != t.dim():
         raise XlaError(
-            f"The partition spec {tuple(partition_spec)} has {len(partition_spec)} entries and the tensor "
-            f"{t.dim()} dimensions: give one a dimension, None for those that are not cut."
+            f"The partition spec {tuple(partition_spec)} is for {len(partition_spec)} dimensions and the "
+            f"tensor has {t.dim()}: give one entry a dimension, None for those that are not cut."
         )
     return t
+
+
+def _check_cores(mesh: Mesh) -> None:
+    cores = spread.core_count()
+    if mesh.size() != cores:
+        raise XlaError(
+            f"The mesh has {mesh.size()} cores and this process {cores}: use all of them "
+            "(xr.global_runtime_device_count()), or set NEURON_RT_NUM_CORES."
+        )
+    if set(mesh.device_ids.tolist()) != set(range(cores)):
+        raise XlaError(
+            f"The mesh names the cores {mesh.device_ids.tolist()}, and this process has 0 to {cores - 1}: "
+            "use np.arange(xr.global_runtime_device_count())."
+        )
 
 
 class MarkShardingFunction(torch.autograd.Function):
