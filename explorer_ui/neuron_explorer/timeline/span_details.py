@@ -58,7 +58,9 @@ def module_path(layer: str, is_backward: bool, depth: int | None) -> str:
 def _belongs(values: Mapping[str, Any], track: Track, depth: int) -> list[dict[str, str]]:
     found = []
     if track.level != "module":
-        for column, name, level in _LEVELS:
+        # An operation of the framework is made of HLO operations; it names the first.
+        levels = _LEVELS[1:] if track.level == "framework" else _LEVELS
+        for column, name, level in levels:
             known = values.get(column)
             if known:
                 title = str(values.get(name) or known)
