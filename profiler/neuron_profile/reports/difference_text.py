@@ -18,7 +18,11 @@ from neuron_profile.reports.tables import data_table
 
 _REASONS: Mapping[str, tuple[str, str, Callable[[int], str]]] = {
     "calls": ("more calls", "fewer calls", "{:,}".format),
-    "adjusted_flops": ("more matrix work", "less matrix work", lambda value: scaled(value, "FLOP")),
+    "adjusted_flops": (
+        "more matrix work as bf16",
+        "less matrix work as bf16",
+        lambda value: scaled(value, "FLOP"),
+    ),
     "spill_bytes": ("more spills", "fewer spills", lambda value: scaled(value, "B")),
     "hbm_bytes": ("more HBM bytes", "fewer HBM bytes", lambda value: scaled(value, "B")),
     "tiles": ("other tiles, more instructions", "other tiles, fewer instructions", "{:,}".format),
