@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -13,8 +14,17 @@ from neuron_tools.frontends.torch_xla.sharding import WHOLE
 from neuron_tools.frontends.torch_xla.spread import core_count
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
-if TYPE_CHECKING:
-    from .xla_sharding import ShardingType
+
+class ShardingType(IntEnum):
+    """Kinds of shardings."""
+
+    REPLICATED = 0
+    MAXIMAL = 1
+    TUPLE = 2
+    TILED = 3
+    MANUAL = 4
+    PARTIAL = 5
+    UNKNOWN = 6
 
 
 @dataclass
@@ -69,8 +79,6 @@ class XLAShardedTensor(XlaTensor):
     @property
     def sharding_type(self) -> ShardingType:
         """What kind of sharding that is."""
-        from .xla_sharding import ShardingType
-
         sharding = self.lazy.sharding or WHOLE
         if not sharding.tiles:
             return ShardingType.REPLICATED

@@ -6,7 +6,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from types import MethodType
 from typing import Any
 
@@ -22,7 +21,7 @@ from neuron_tools.frontends.torch_xla.marking import mark
 from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
-from .xla_sharded_tensor import XLAShard, XLAShardedTensor
+from .xla_sharded_tensor import ShardingType, XLAShard, XLAShardedTensor
 
 Axis = int | str | None
 PartitionSpec = tuple[Axis | tuple[int | str, ...], ...]
@@ -33,18 +32,6 @@ __getattr__ = names_of(
     "manual and automatic sharding and DTensor's interface are not simulated; say with mark_sharding how "
     "tensors lie over the cores.",
 )
-
-
-class ShardingType(IntEnum):
-    """Kinds of shardings."""
-
-    REPLICATED = 0
-    MAXIMAL = 1
-    TUPLE = 2
-    TILED = 3
-    MANUAL = 4
-    PARTIAL = 5
-    UNKNOWN = 6
 
 
 class Mesh:
