@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -25,10 +28,18 @@ def chosen_rows(profile: Profile, table: str, query: str, column: str, wanted: I
     known = wanted[wanted != NO_ID]
     if not len(known) or table not in profile.tables():
         return profile.query(query.format(chosen="false"))
-    bounds, condition = [int(known.min()), int(known.max())], f"{column} BETWEEN ? AND ?"
-    counted = profile.query(f"SELECT count(*) AS n FROM {table} WHERE {condition}", bounds)
-    further = counted["n"][0].as_py() - MOST_BETWEEN
-    if further <= 0 or further <= len(np.unique(known)):
-        return profile.query(query.format(chosen=condition), bounds)
-    condition += f" AND {column} IN (SELECT unnest(?))"
-    return profile.query(query.format(chosen=condition), [*bounds, np.unique(known).tolist()])
+    bounds: list[Any] = [int(known.min()), int(known.max())]
+    condition = f"{column} BETWEEN ? AND ?"
+    if not _is_dense(profile, f"SELECT count(*) AS n FROM {table} WHERE {condition}", bounds, known):
+        condition += f" AND {column} IN (SELECT unnest(?))"
+        bounds.append(np.unique(known).tolist())
+    return profile.query(query.format(chosen=condition), bounds)
+
+
+def _is_dense(profile: Profile, counting: str, bounds: Sequence[Any], known: Ints) -> bool:
+    """Whether few other rows lie between the first and the last id; how many do is told by a query."""
+    low, high = bounds
+    if high - low < MOST_BETWEEN:
+        return True
+    further = profile.query(counting, bounds)["n"][0].as_py() - MOST_BETWEEN
+    return bool(further <= 0 or further <= len(np.unique(known)))
