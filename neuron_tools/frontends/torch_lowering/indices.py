@@ -101,16 +101,24 @@ def _joined(parts: Sequence[Any], before: Any, user: Any) -> Any:
     return _made(before.name, kind, parts, user, {"dimension": before.attributes["dimension"]})
 
 
-def _counted(part: Any) -> int | None:
+def _counted(value: Any) -> int | None:
     """The dimension along which a value counts from 0; None where it does something else."""
-    maker = _maker(part)
-    inner = _maker(maker.operands[0]) if maker is not None and maker.name == "stablehlo.reshape" else maker
-    if inner is None or inner.name != "stablehlo.iota":
+    maker = _maker(value)
+    if maker is None or maker.name not in (
+        "stablehlo.iota",
+        "stablehlo.reshape",
+        "stablehlo.broadcast_in_dim",
+    ):
         return None
-    before, after = inner.results[0].type.shape, part.type.shape
-    counted = _integer(inner, "iota_dimension")
-    is_spread = [before[at] for at in _long(before)] != [after[at] for at in _long(after)]
-    return None if is_spread or counted not in _long(before) else _long(after)[_long(before).index(counted)]
+    if maker.name == "stablehlo.iota":
+        return _integer(maker, "iota_dimension")
+    inner, before, after = _counted(maker.operands[0]), maker.operands[0].type.shape, value.type.shape
+    if inner is None or before[inner] == 1:
+        return None
+    if maker.name == "stablehlo.broadcast_in_dim":
+        return int(ir.DenseI64ArrayAttr(maker.attributes["broadcast_dimensions"])[inner])
+    is_same = [before[at] for at in _long(before)] == [after[at] for at in _long(after)]
+    return _long(after)[_long(before).index(inner)] if is_same else None
 
 
 def _long(shape: Sequence[int]) -> list[int]:

@@ -198,7 +198,7 @@ def test_operators_that_look_up_and_write_rows(cores, rows, how):
 
 
 def test_rows_that_are_written_stay_on_their_cores(cores):
-    table, places = cores.put(torch.randn(16, 12), ROWS), cores.put(torch.randint(12, (16, 1)), ROWS)
-    result = table.gather(1, places), table.scatter(1, places, 2.0)
+    table, places = cores.put(torch.randn(16, 12), ROWS), cores.put(torch.randint(12, (16, 3)), ROWS)
+    result = table.gather(1, places), table.scatter(1, places, 2.0), table.scatter_add(1, places, table)
     assert not {opcode for opcode in cores.check() if opcode.startswith("all_")}
-    assert len(result) == 2
+    assert len(result) == 3
