@@ -77,7 +77,10 @@ def _gain(finding: Finding, of: str) -> Any:
     if finding.gain_ns is None:
         return html.Div("gain not simulated", className="gain none")
     if finding.gain >= LEAST_GAIN or not finding.device_gain_ns:
-        saved = html.Div(f"{_share(finding.gain)} of {of}", className="faint")
+        shares = [f"{_share(finding.gain)} of {of}"]
+        if finding.device_gain:
+            shares.append(f"{_share(finding.device_gain)} of its device time")
+        saved = html.Div(", ".join(shares), className="faint")
         return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
     gain = html.Div(duration(max(0, finding.device_gain_ns)), className="gain none")
     return html.Div([gain, html.Div("of device time, which nothing waits for now", className="faint")])

@@ -23,7 +23,9 @@ HIDDEN = "The program's time stays as it is: it waits for its host, which hides 
 
 def as_json(findings: Sequence[Finding]) -> str:
     """The findings as one JSON object; times in nanoseconds, gains as fractions."""
-    rows = [{**asdict(finding), "gain": finding.gain} for finding in findings]
+    rows = [
+        {**asdict(finding), "gain": finding.gain, "device_gain": finding.device_gain} for finding in findings
+    ]
     return json.dumps({"findings": rows}, indent=2, default=str)
 
 
@@ -113,6 +115,8 @@ def _gain(finding: Finding) -> str:
     if finding.gain_ns is None:
         return "Gain: not simulated"
     device = f"{duration(finding.device_gain_ns)} of the device time" if finding.device_gain_ns else ""
+    if device and finding.device_ns:
+        device += f" ({percent(finding.device_gain)})"
     if finding.gain_ns <= 0 and device:
         return f"Gain: {device}, none of the program, which waits for something else"
     saved = f"Gain: {duration(max(0, finding.gain_ns))} of {finding.gain_of} ({percent(finding.gain)})"

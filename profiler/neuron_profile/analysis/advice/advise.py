@@ -119,7 +119,10 @@ def find_all(context: Context) -> tuple[Finding, ...]:
     with remembering(context.profile):
         found = [finding for _, rule in RULES.load_all() for finding in rule(context)]
     findings = _without_explained([finding for finding in found if _is_worth_telling(finding, used_ns)])
-    placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
+    placed = [
+        _of_device_time(_within_reach(_at_own_line(finding, context.callers), context), context)
+        for finding in findings
+    ]
     return tuple(sorted(placed, key=_ranking(placed, used_ns)))
 
 
@@ -142,6 +145,11 @@ def _within_reach(finding: Finding, context: Context) -> Finding:
     if SourceLine(finding.place.file, finding.place.line) in context.own_kernel_lines:
         return finding
     return replace(finding, within_reach=False)
+
+
+def _of_device_time(finding: Finding, context: Context) -> Finding:
+    """The finding with the time that its gain of device time is a part of."""
+    return replace(finding, device_ns=round(context.device_ns)) if finding.device_gain_ns else finding
 
 
 def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Finding:

@@ -37,7 +37,8 @@ class Finding:
         library_place: The exact line, where that is a library's; empty otherwise.
         gain_ns: Time of the whole program that the change would save, simulated; None = not simulated.
         device_gain_ns: Device time that it would save.
-        total_ns: Time of the whole program as it is.
+        total_ns: Time of the whole program as it is, host included.
+        device_ns: Device time as it is; 0 = not known.
         gain_of: What `gain_ns` and `total_ns` are times of.
         what_if: The change that was simulated, as `neuron-profile whatif --set` takes it; "" = none.
         evidence: Numbers that show it, by name.
@@ -56,8 +57,14 @@ class Finding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     library_place: Place = field(default_factory=Place)
     within_reach: bool = True
+    device_ns: int = 0
 
     @property
     def gain(self) -> float:
         """Saved part of the program's time, 0 to 1; 0 where nothing was simulated."""
         return max(0, self.gain_ns or 0) / self.total_ns if self.total_ns else 0.0
+
+    @property
+    def device_gain(self) -> float:
+        """Saved part of the device time, 0 to 1; 0 where that is not known."""
+        return max(0, self.device_gain_ns or 0) / self.device_ns if self.device_ns else 0.0

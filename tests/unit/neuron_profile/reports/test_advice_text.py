@@ -41,6 +41,10 @@ def test_a_finding_tells_place_gain_and_change():
             finding("", 0, 5000),
             "Gain: 5.00 µs of the device time, none of the program, which waits for something else",
         ),
+        (
+            finding("", 449_000, 449_000, device_ns=880_000),  # a short step, of which much is the launch
+            "Gain: 449 µs of the program (44.9 %), 449 µs of the device time (51.0 %)",
+        ),
         (finding("", 1000, gain_of="what it compiles"), "Gain: 1.00 µs of what it compiles (0.1 %)"),
     ],
 )
