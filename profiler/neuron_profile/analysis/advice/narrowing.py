@@ -94,7 +94,8 @@ class _Narrowing:
         self.products = [
             each for each in np.flatnonzero(in_module).tolist() if fp32_products(self._program(each)).any()
         ]
-        self.stays = np.arange(len(in_module)) < min(self.products, default=self._first_of_graphs())
+        first = self.products[0] if self.products else self._first_product()
+        self.stays = np.arange(len(in_module)) < first
         self._in_module = in_module
         if self._is_trained and self.products:
             forward = np.flatnonzero(in_module & self._forward).tolist()
@@ -102,8 +103,8 @@ class _Narrowing:
             self.stays |= ~in_module
             self.stays[sums] = True
 
-    def _first_of_graphs(self) -> int:
-        """The first execution of a program that multiplies in fp32."""
+    def _first_product(self) -> int:
+        """The first execution of any program that multiplies in fp32."""
         executions = self._executions
         multiplying = (key for key in executions.keys if fp32_products(executions.program(key)).any())
         return min((int(executions.of_program(key).min()) for key in multiplying), default=0)
