@@ -26,7 +26,8 @@ FROM ({_EVENTS}) GROUP BY process, core HAVING max(held_bytes) > 0 ORDER BY proc
 _EXTENT = f"""
 SELECT min(event_idx) AS first, count(*) AS n FROM ({_EVENTS}) WHERE process = $process AND event_idx <= $last
 """
-# Of events in a row: memory that is held after them and was not before, or that was and may not be after.
+# Of events in a row: memory that is held after them and was not before, or that was and may not be after. What
+# is known to be held is looked at in any case: that it was given back may have been lost.
 _CHANGES = f"""
 SELECT core, address, max(event_idx) FILTER (kind = 'allocate') AS taken,
     max(event_idx) FILTER (kind = 'free') AS given
@@ -34,6 +35,7 @@ FROM ({_EVENTS}) JOIN (SELECT unnest($cores) AS core, unnest($lasts) AS last) US
 WHERE process = $process AND event_idx >= $begin AND event_idx < $end AND event_idx <= last
 GROUP BY core, address
 HAVING arg_min(kind, event_idx) != 'allocate' OR arg_max(kind, event_idx) != 'free'
+    OR (core, address) IN (SELECT (unnest($held_cores), unnest($held)))
 ORDER BY core, address
 """
 _HELD = f"""
@@ -131,7 +133,8 @@ def _held_events(
     told = {"process": process, **{f"{name}s": [peak[name] for peak in peaks] for name in ("core", "last")}}
     held: dict[tuple[int, int], int] = {}
     for begin in range(first, last + 1, step):
-        changes = profile.query(_CHANGES, {**told, "begin": begin, "end": begin + step})
+        known = {"held_cores": [core for core, _ in held], "held": [address for _, address in held]}
+        changes = profile.query(_CHANGES, {**told, **known, "begin": begin, "end": begin + step})
         for core, address, taken, given in zip(*(column.to_pylist() for column in changes.columns)):
             held.pop((core, address), None)
             if taken is not None and (given is None or given < taken):

@@ -129,6 +129,20 @@ def test_an_address_may_be_used_again(make_profile):
     assert [(each.operation, each.byte_count) for each in found] == [("c", 80), ("b", 70)]
 
 
+def test_memory_whose_return_was_lost_is_given_back_with_the_next_at_its_address(make_profile, monkeypatch):
+    """A damaged record is left out of a capture."""
+    monkeypatch.setattr(memory_holders, "EVENTS_AT_ONCE", 2)
+    rows = [
+        (1, 10, 10, "other", "aten::empty", "", 3, 0),
+        (3, 1, 11, "other", "aten::empty", "", 3, 0),
+        (1, 10, 11, "other", "aten::empty", "", 3, 0),
+        (1, -10, 1, None, None, None, 0, 0),
+        (2, 500, 501, "activation", "aten::mm", "", 3, 0),
+    ]
+    found = holders(make_profile, {"MemoryEvent": events(rows)})
+    assert [holder.byte_count for holder in found] == [500, 1]
+
+
 def test_memory_of_one_address_on_several_cores_is_given_back_on_each(make_profile):
     shared = [
         (1, 100, 100, "other", "a", "", 1, 0),
