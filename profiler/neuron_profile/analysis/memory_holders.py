@@ -26,8 +26,8 @@ FROM ({_EVENTS}) GROUP BY process, core HAVING max(held_bytes) > 0 ORDER BY proc
 _EXTENT = f"""
 SELECT min(event_idx) AS first, count(*) AS n FROM ({_EVENTS}) WHERE process = $process AND event_idx <= $last
 """
-# Of events in a row: memory that is held after them and was not before, or that was and may not be after. What
-# is known to be held is looked at in any case: that it was given back may have been lost.
+# Of events in a row: memory that is held after them and was not before, or that was and may not be after.
+# What is known to be held is looked at in any case: that it was given back may have been lost.
 _CHANGES = f"""
 SELECT core, address, max(event_idx) FILTER (kind = 'allocate') AS taken,
     max(event_idx) FILTER (kind = 'free') AS given
