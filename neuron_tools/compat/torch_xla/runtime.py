@@ -42,7 +42,7 @@ def local_process_count() -> int:
 
 def is_spmd() -> bool:
     """Whether one program is partitioned over the NeuronCores of this process."""
-    return _spread.is_spread()
+    return _spread.is_asked_for()
 
 
 def use_spmd(auto: bool = False) -> None:

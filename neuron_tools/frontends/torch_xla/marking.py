@@ -15,6 +15,7 @@ from neuron_tools.frontends.torch_xla.execution import current_graph
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.origin import current_origin
 from neuron_tools.frontends.torch_xla.sharding import Sharding
+from neuron_tools.frontends.torch_xla.spread import is_spread
 from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
 
 _NAME = "neuron_xla::mark_sharding"
@@ -29,6 +30,9 @@ def mark(tensor: XlaTensor, sharding: Sharding) -> None:
         sharding: How.
     """
     graph, before = current_graph(), tensor.lazy
+    if not is_spread():
+        before.sharding = sharding
+        return
     if before.graph != graph.serial or before.number in {value.number for value in graph.inputs}:
         before.sharding, before.parts = sharding, None
         return

@@ -25,9 +25,14 @@ def spread_programs() -> None:
     _on[0] = True
 
 
-def is_spread() -> bool:
-    """Whether programs are partitioned."""
+def is_asked_for() -> bool:
+    """Whether programs are to be partitioned."""
     return _on[0]
+
+
+def is_spread() -> bool:
+    """Whether programs are partitioned: on one core there is nothing to share out."""
+    return _on[0] and core_count() > 1
 
 
 def core_count() -> int:

@@ -102,3 +102,16 @@ def test_an_operator_without_a_lowering_is_named(spread_over_two):
     sync()
     assert any("aten::linalg_inv_ex" in warning for warning in spread_over_two.last.warnings)
     assert torch.equal(inverse.cpu(), torch.eye(4))
+
+
+def test_on_one_core_a_program_is_what_it_would_be_without(spread_over_two, monkeypatch):
+    monkeypatch.setattr(spread, "core_count", lambda: 1)
+    rows = marked(torch.rand(8, 4), Sharding.of((1, 1), [0]))
+    result = rows.exp()
+    mark(result, Sharding.of((1, 1), [0]))
+    after = result + 1
+    sync()
+    assert "custom_call" not in opcodes(spread_over_two.last)
+    assert [row.name for row in spread_over_two.last.framework] == ["aten::exp", "aten::add"]
+    assert result.lazy.sharding == Sharding()
+    assert torch.equal(after.cpu(), rows.cpu().exp() + 1)

@@ -210,7 +210,7 @@ def mark_sharding(
 
 def clear_sharding(t: torch.Tensor) -> torch.Tensor:
     """Let each core have all of a tensor."""
-    if isinstance(t, XlaTensor) and spread.is_spread():
+    if isinstance(t, XlaTensor) and spread.is_asked_for():
         mark(t, WHOLE)
         t.lazy.sharding = None
     return t
@@ -223,7 +223,7 @@ def wrap_if_sharded(x: Any) -> Any:
 
 
 def _checked(t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec) -> XlaTensor:
-    if not spread.is_spread():
+    if not spread.is_asked_for():
         raise XlaError("mark_sharding needs a partitioned program: call torch_xla.runtime.use_spmd() first.")
     if not isinstance(t, XlaTensor):
         raise XlaError(f"mark_sharding got a tensor on {t.device}: move it with .to(xm.xla_device()) first.")
