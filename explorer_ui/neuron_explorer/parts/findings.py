@@ -80,8 +80,8 @@ def _gain(finding: Finding, of: str) -> Any:
         shares = [f"{_share(finding.gain)} of {of}"]
         if finding.device_gain:
             shares.append(f"{_share(finding.device_gain)} of its device time")
-        saved = html.Div(", ".join(shares), className="faint")
-        return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
+        saved = [html.Div(share, className="faint") for share in shares]
+        return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), *saved])
     gain = html.Div(duration(max(0, finding.device_gain_ns)), className="gain none")
     return html.Div([gain, html.Div("of device time, which nothing waits for now", className="faint")])
 

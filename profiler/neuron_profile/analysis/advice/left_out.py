@@ -18,6 +18,7 @@ from neuron_profile.analysis.advice.line_calls import (
     copies_in_loops,
 )
 from neuron_profile.analysis.whatif.replay import Spans
+from neuron_profile.reports.quantities import count
 
 MINIMUM_SHARE = 0.01
 SET_UP_ONCE = (
@@ -111,7 +112,7 @@ def _without(
     if gain_ns >= MINIMUM_SHARE * total_ns:
         yield Finding(
             rule,
-            title.format(name=line.source.name, times=line.times),
+            title.format(name=line.source.name, times=count(line.times, "time")),
             change,
             Place(line.file, line.source.line),
             gain_ns=gain_ns,

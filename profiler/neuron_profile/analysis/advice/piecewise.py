@@ -12,6 +12,7 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.fused_times import joined_gain_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, spans_of
 from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
+from neuron_profile.reports.quantities import count
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 
@@ -131,7 +132,7 @@ def joined_findings(
         gain_ns -= once_ns.get((file, line), 0)
         if gain_ns >= MINIMUM_SHARE * total_ns:
             counts = {"times": len(runs), "operators": len(runs[0])}
+            told = title.format(**counts | {"times": count(len(runs), "time")})
             yield Finding(
-                rule, title.format(**counts), change, Place(file, line), gain_ns=gain_ns, total_ns=total_ns,
-                evidence=counts,
+                rule, told, change, Place(file, line), gain_ns=gain_ns, total_ns=total_ns, evidence=counts
             )  # fmt: skip

@@ -19,7 +19,7 @@ def find(context: Context) -> Iterator[Finding]:
     """A finding per line that the loop's text shows to give the same each time, and per line that widens."""
     yield from invariant(
         context, "dtype_round_trips", Kind.CAST,
-        "{name} is cast {times} times, and is the same each time",
+        "{name} is cast {times}, and is the same each time",
         "Cast it once, before the loop, or keep the tensor in the type in which it is used.",
     )  # fmt: skip
     yield from _there_and_back(context)

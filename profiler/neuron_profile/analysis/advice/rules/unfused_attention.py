@@ -36,7 +36,7 @@ def find(context: Context) -> Iterator[Finding]:
         context,
         _by_place(calls_in_order(context)),
         "unfused_attention",
-        "Attention is computed {times} times by {operators} operators, scores in memory",
+        "Attention is computed {times} by {operators} operators, scores in memory",
         "Use torch.nn.functional.scaled_dot_product_attention, which keeps the scores on the chip.",
         fused_ns,
     )

@@ -33,7 +33,7 @@ def find(context: Context) -> Iterator[Finding]:
         context,
         _by_place(calls_in_order(context)),
         "unfused_dropout",
-        "Dropout is computed {times} times by {operators} operators, its mask in memory",
+        "Dropout is computed {times} by {operators} operators, its mask in memory",
         "Use torch.nn.functional.dropout (or nn.Dropout), which does it in one launch.",
         _one_launch_ns,
     )

@@ -43,7 +43,7 @@ def find(context: Context) -> Iterator[Finding]:
         context,
         found,
         "unfused_updates",
-        "The optimizer updates its parameters in {operators} passes, {times} times",
+        "The optimizer updates its parameters in {operators} passes, {times}",
         "Give the optimizer fused=True, which updates them in one pass, or compile its step (torch.compile).",
         _one_pass_ns,
         _counters_ns(context, steps, found),
