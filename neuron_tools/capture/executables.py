@@ -16,6 +16,7 @@ from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.fusion import EagerFusion
 from neuron_tools.device.native import CANNOT_FUSE
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.capture_log import NOT_COMPILED
 from neuron_tools.records.executable import Executable, of_another_module, save, save_shared
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class ExecutableStore:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".split("\n")[0]
             message = f"{name} could not be compiled and takes no device time ({reason})."
-            self._definitions.write("warning", message=message, category="compiler")
+            self._definitions.write("warning", message=message, category=NOT_COMPILED)
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
             return None

@@ -19,6 +19,9 @@ import numpy as np
 
 from neuron_tools.frozen import frozen
 
+NOT_COMPILED = "not compiled"
+"""Category of the warnings of graphs that take no device time because the compiler refused them."""
+
 EVENTS_FILE = "events.bin"
 LOG_VERSION = 2
 """Raised whenever records change: those of another version are not read."""

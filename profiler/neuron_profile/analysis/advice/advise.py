@@ -28,6 +28,7 @@ _LAUNCHES = (
     "missing_jit",
 )
 _NAMES = (
+    "uncompiled",
     "host_synchronisation",
     *_LAUNCHES,
     "growing_caches",
@@ -83,6 +84,8 @@ STANDS_BEFORE = {"tiny_operations": ("host_synchronisation",)}
 """General rules, and those whose findings come first although both gain: no graph reaches over a wait."""
 OF_A_LINE = frozenset({"tiny_operations"})
 """General rules that are about one line: there, specific findings elsewhere are no part of their gain."""
+BEFORE_ALL = frozenset({"uncompiled"})
+"""Rules about time that is not known: what all others say is of the rest."""
 LARGE = 0.05
 """Part of the time in which the device is used that puts a specific finding before any general one."""
 THE_COMPILERS = frozenset(
@@ -177,6 +180,8 @@ def _ranking(findings: Sequence[Finding], used_ns: int) -> Callable[[Finding], R
         before = EXPLAINED_BY.get(finding.rule, ()), STANDS_BEFORE.get(finding.rule, ())
         is_general = bool(causes.intersection(chain(*before)) if finding.rule in OF_A_LINE else causes)
         tier = int(is_general and finding.rule in EXPLAINED_BY) if finding.within_reach else 2
+        if finding.rule in BEFORE_ALL:
+            tier = -1
         gain_ns, device_gain_ns = max(0, finding.gain_ns or 0), finding.device_gain_ns or 0
         return tier, -gain_ns, -device_gain_ns, finding.rule, str(finding.place)
 
