@@ -49,7 +49,8 @@ def _columns(widths: str) -> tuple[Column, ...]:
 
 
 _OPERATION_COLUMNS = _columns(
-    "time_ns:90 share:90 calls:80 mean_ns:90 longest_span_ns:120 hbm_bytes:100 flops:110 flops_per_byte:120"
+    "time_ns:100 share:100 calls:90 mean_ns:100 longest_span_ns:160 hbm_bytes:100 flops:110 "
+    "flops_per_byte:120"
 )
 # HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
