@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from neuron_profile.analysis.source_frames import SourceLine
@@ -11,7 +12,7 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 def place(line: SourceLine, width: int | None = None) -> str:
-    """FILE:LINE, relative to the working directory or to the installed packages where it lies there.
+    """FILE:LINE, relative to the working directory, installed packages or Python where it lies there.
 
     Args:
         width: Most characters to use; the beginning of the path is cut, the end tells more.
@@ -30,6 +31,9 @@ def short_path(file: str) -> str:
     for folder in _PACKAGE_FOLDERS:
         if folder in parts:
             return str(Path(*parts[parts.index(folder) + 1 :]))
+    for library, python in enumerate(parts[1:]):
+        if parts[library] in ("lib", "lib64") and re.fullmatch(r"(python|pypy)3(\.\d+)?", python):
+            return str(Path(*parts[library + 1 :]))
     if not os.path.isabs(file):
         return file
     relative = os.path.relpath(file)

@@ -14,6 +14,9 @@ def test_paths_are_short_where_the_reader_knows_the_rest(
     assert (
         place(SourceLine("/v/lib/python3.12/site-packages/torch/nn/linear.py", 12)) == "torch/nn/linear.py:12"
     )
+    assert place(SourceLine("/root/.pyenv/versions/3.11.7/lib/python3.11/selectors.py", 415)) == (
+        "python3.11/selectors.py:415"
+    )
     assert place(SourceLine("/elsewhere/x.py", 1)) == "/elsewhere/x.py:1"
     assert place(SourceLine("<string>", 1)) == "<string>:1"
 
