@@ -6,7 +6,6 @@ import itertools
 import sys
 import time
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import torch
 
@@ -81,11 +80,9 @@ def _run(timed: tuple[int, int], name: str) -> None:
 
 def _lay_out(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) -> None:
     """Let the results lie over the cores as the partitioner chose."""
-    for number, sharding in zip_longest(outputs, known.shardings, fillvalue=""):
-        value = graph.made(int(number))
-        if value is None:
-            continue
-        if sharding:
+    shardings = dict(zip(outputs, known.shardings))  # none without a capture
+    for number, value in graph.made().items():
+        if sharding := shardings.get(number):
             value.sharding = Sharding.parse(sharding)
         spread.make(value)
 

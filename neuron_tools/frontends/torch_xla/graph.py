@@ -124,9 +124,10 @@ class RecordedGraph:
         for at, value in enumerate(self.held):
             self.inputs[at] = replace(self.inputs[at], sharding=value.sharding.text if value.sharding else "")
 
-    def made(self, number: int) -> LazyValue | None:
-        """The value of an operation that has a number; None where nobody holds it any more."""
-        return next((reference() for other, reference in self._made if other == number), None)
+    def made(self) -> dict[int, LazyValue]:
+        """The values of operations that somebody still holds, by number."""
+        values = ((number, reference()) for number, reference in self._made)
+        return {number: value for number, value in values if value is not None}
 
     def outputs(self) -> tuple[int, ...]:
         """Numbers of the values that somebody still holds."""

@@ -52,7 +52,7 @@ class Cores:
         outputs = graph.outputs()
         lowered = lower_recorded_part(graph, outputs, "graph", CORES)
         given = [(self._before.get(id(value), value.inner), value.sharding or WHOLE) for value in graph.held]
-        made = [graph.made(number) for number, text in zip(outputs, lowered.results) if text]
+        made = [graph.made()[number] for number, text in zip(outputs, lowered.results) if text]
         made += [graph.held[parameter] for _, parameter in lowered.module.aliases]
         for parts, text, value in zip(
             run_on_each(self._part.bytecode, given), self._part.results, made, strict=True
