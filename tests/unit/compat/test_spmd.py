@@ -106,6 +106,8 @@ def test_parameters_of_a_wrapped_module_lie_in_parts(xs):
     assert wrapped[1].bias.lazy.sharding == mesh.sharding(("fsdp",))
     with pytest.raises(XlaError, match="wrapped already"):
         SpmdFullyShardedDataParallel(wrapped, mesh=mesh)
+    with pytest.raises(XlaError, match="on cpu: move it with"):
+        SpmdFullyShardedDataParallel(torch.nn.Linear(4, 4), mesh=mesh)
     with pytest.raises(XlaError, match="name the one to cut along 'fsdp'"):
         SpmdFullyShardedDataParallel(model, mesh=xs.get_1d_mesh("data"))
 

@@ -30,7 +30,7 @@ class SpmdFullyShardedDataParallel(torch.nn.Module):
         shard_param: Says by which axes a parameter is cut, one entry a dimension; by default by its first.
 
     Raises:
-        XlaError: The mesh has no such axis, or the module is wrapped already.
+        XlaError: The mesh has no such axis, or the module is elsewhere or wrapped already.
     """
 
     def __init__(
@@ -52,7 +52,8 @@ class SpmdFullyShardedDataParallel(torch.nn.Module):
         self._orig_module, self._mesh = module, mesh
         self._shard_output = shard_output or _shard_first
         for parameter in module.parameters():
-            if isinstance(parameter, XlaTensor) and parameter.lazy.sharding is None and parameter.dim():
+            is_marked = isinstance(parameter, XlaTensor) and parameter.lazy.sharding is not None
+            if parameter.dim() and not is_marked:
                 spec = (shard_param or _first_dimension)(parameter)
                 mark_sharding(parameter, mesh, spec)
         apply_backward_optimization_barrier(module)
