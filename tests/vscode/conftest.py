@@ -75,7 +75,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Keep what explains a failure while the windows are still there."""
     report = yield
     if report.failed and report.when != "teardown":
-        report.sections.append(("VS Code", evidence.keep(item.nodeid, item.config.stash.get(_OPENED, []))))
+        opened: Opened = item.config.stash.get(_OPENED, [])
+        report.sections.append(("VS Code", evidence.keep(item.nodeid, opened)))
     return report
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.thorough
 def notebook() -> str:
     """A notebook with a title and the cells."""
     title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Training"]}
-    cells = [
+    cells: list[dict[str, Any]] = [
         {"cell_type": "code", "id": f"cell{number}", "metadata": {}, "execution_count": None, "outputs": [],
          "source": text.splitlines(keepends=True)}
         for number, text in enumerate(CELLS)
