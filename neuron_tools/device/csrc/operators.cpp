@@ -13,10 +13,10 @@ namespace neuron {
 namespace {
 
 // Their results' shapes depend on values, so the host waits for the device.
-constexpr std::array<std::string_view, 15> kValueDependent = {
+constexpr std::array<std::string_view, 14> kValueDependent = {
     "aten::nonzero",       "aten::masked_select",      "aten::_unique",       "aten::_unique2",
     "aten::unique_dim",    "aten::unique_consecutive", "aten::unique_dim_consecutive",
-    "aten::equal",         "aten::bincount",           "aten::is_nonzero",    "aten::allclose",
+    "aten::equal",         "aten::is_nonzero",         "aten::allclose",
     "aten::nonzero_static", "aten::_linalg_check_errors", "aten::_ctc_loss",  "aten::linalg_lstsq",
 };
 

@@ -7,10 +7,12 @@
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/histc.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace neuron {
@@ -77,6 +79,16 @@ void repeat_interleave(const c10::OperatorHandle& handle, Stack* stack) {
   run_on_host(operator_info(handle), stack, &call_cpu_kernel);
 }
 
+// (self, weights, minlength). Likewise: the host reads how far there is to count.
+void bincount(const c10::OperatorHandle& handle, Stack* stack) {
+  const at::Tensor self = stack->end()[-3].toTensor();
+  const int64_t needed = self.numel() > 0 ? self.max().item<int64_t>() + 1 : 0;
+  if (stack->back().toInt() >= 0) {  // the operator itself refuses less than none
+    stack->back() = std::max(stack->back().toInt(), needed);
+  }
+  run_on_host(operator_info(handle), stack, &call_cpu_kernel);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -87,6 +99,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("native_dropout", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&native_dropout>>());
   library.impl("histc", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&histc>>());
   library.impl("repeat_interleave.Tensor", torch::CppFunction::makeFromBoxedFunction<&repeat_interleave>());
+  library.impl("bincount", torch::CppFunction::makeFromBoxedFunction<&bincount>());
 }
 
 }  // namespace neuron

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
+from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile import flex_attention
-from neuron_tools.frontends.torch_compile.compiled_graph import CompiledGraph, GraphDescription
+from neuron_tools.frontends.torch_compile.compiled_graph import Callers, CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
 from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
+from neuron_tools.frontends.torch_compile.parted_graph import PartedGraph, depends_on_values
 from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
 
 _numbers = itertools.count()
@@ -57,18 +58,31 @@ class _GraphPair:
         self._number = next(_numbers)
         self._root = frame_root()
         self._names = parameter_names(gm)
-        self._callers: deque[str] = deque(maxlen=1024)
+        self._callers = Callers()
 
-    def compile(self, kind: str, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> CompiledGraph:
+    def compile(
+        self, kind: str, gm: fx.GraphModule, example_inputs: Sequence[Any]
+    ) -> CompiledGraph | PartedGraph:
+        if not depends_on_values(gm.graph):
+            return CompiledGraph(gm, self._description(kind, gm), self._callers)
+        whole = self._description(kind, gm)
+        return PartedGraph(
+            gm,
+            lambda part, place: CompiledGraph(
+                part, self._description(f"{kind}_{place}", part), self._callers
+            ),
+            lambda: self._callers.calling(whole) if executables.current() else None,
+        )
+
+    def _description(self, kind: str, gm: fx.GraphModule) -> GraphDescription:
         names, kinds = self._parameters(gm)
-        description = GraphDescription(
+        return GraphDescription(
             name=f"{self._root.class_name or 'graph'}_{self._number}_{kind}",
-            backward=kind == "backward",
+            backward=kind.startswith("backward"),
             root=self._root,
             parameter_names=names,
             parameter_kinds=kinds,
         )
-        return CompiledGraph(gm, description, self._callers)
 
     def _parameters(self, gm: fx.GraphModule) -> tuple[list[str], list[str]]:
         static = _static_inputs()

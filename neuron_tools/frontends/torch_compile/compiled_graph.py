@@ -44,6 +44,29 @@ class GraphDescription:
     parameter_kinds: Sequence[str]
 
 
+class Callers:
+    """The modules that ran the forward graphs of a pair, whose backward graphs are still to run."""
+
+    def __init__(self) -> None:
+        self._paths: deque[str] = deque(maxlen=1024)
+
+    def calling(self, description: GraphDescription) -> ModuleRoot:
+        """The module that runs a graph now; a backward run undoes the last forward run.
+
+        A graph of a plain function belongs to the module that is being called around it.
+
+        Args:
+            description: Of the graph.
+        """
+        root = description.root
+        if description.backward:
+            path = self._paths.pop() if self._paths else root.path
+        else:
+            path = current_path() or root.path
+            self._paths.append(path)
+        return replace(root, path=path)
+
+
 _numbers = itertools.count()
 
 
@@ -54,7 +77,7 @@ class CompiledGraph:
     pair gets an executable of its own. Those of one shape have the same code, which is compiled once.
     """
 
-    def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: deque[str]) -> None:
+    def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: Callers) -> None:
         self._number = next(_numbers)  # a graph may go, and another one come to lie where it was
         self._boxed_call = True  # AOTAutograd looks for it, also on the wrapper that Dynamo puts around this
         self._description = description
@@ -73,10 +96,10 @@ class CompiledGraph:
         running.set_codegen(_BoxedCodeGen())
         self._gm = fx.GraphModule(gm, running)
 
-    def __call__(self, args: list[Any]) -> Any:
-        """Run on `args`: tensors and, in dynamic graphs, sizes."""
+    def __call__(self, args: list[Any], caller: ModuleRoot | None = None) -> Any:
+        """Run on `args`: tensors and, in dynamic graphs, sizes; for `caller`, or the module that runs it."""
         provider = executables.current()
-        begun = None if provider is None else self._begin(provider, args)
+        begun = None if provider is None else self._begin(provider, args, caller)
         if begun is None:
             return self._gm.forward(args)
         executable, duration_ns, was_suppressed = begun
@@ -88,7 +111,7 @@ class CompiledGraph:
         return result
 
     def _begin_execution(
-        self, provider: executables.ExecutableProvider, args: Sequence[Any]
+        self, provider: executables.ExecutableProvider, args: Sequence[Any], caller: ModuleRoot | None
     ) -> tuple[int, int, bool] | None:
         """The executable, its device time in ns, and whether the thread recorded nothing before.
 
@@ -97,7 +120,7 @@ class CompiledGraph:
         """
         if not _on_device(args):
             return None
-        root = self._caller()
+        root = caller or self._callers.calling(self._description)
         example = [_stored(argument) for argument in args]
         sizes: Hashable = (self._number, tuple(example) if self._dynamic else ())
         shared = executables.SharedCode(sizes, lambda: self._framework(root))
@@ -130,19 +153,6 @@ class CompiledGraph:
 
     def _framework(self, root: ModuleRoot) -> list[FrameworkOperation]:
         return framework_rows(self._graph, root, self._description.backward)
-
-    def _caller(self) -> ModuleRoot:
-        """The module that runs this graph now; a backward run undoes the last forward run.
-
-        A graph of a plain function belongs to the module that is being called around it.
-        """
-        root = self._description.root
-        if self._description.backward:
-            path = self._callers.pop() if self._callers else root.path
-        else:
-            path = current_path() or root.path
-            self._callers.append(path)
-        return replace(root, path=path)
 
 
 def _end_execution(was_suppressed: bool) -> None:

@@ -24,3 +24,25 @@ print(torch.equal(repeated.cpu(), wanted), torch.equal(there.grad.cpu(), rows.gr
     assert last_line(answer.stdout) == "True True 0"
     profile = folder.profile("run.nprof")
     assert not profile.query('SELECT message FROM "Warning"').to_pylist()
+
+
+def test_numbers_are_counted_as_far_as_they_go(folder: Folder) -> None:
+    answer = folder.python(
+        """
+import torch, neuron_tools
+numbers, weights = torch.tensor([3, 0, 3, 1]), torch.tensor([0.5, 1, 2, 4])
+def counts(numbers, weights):
+    none = torch.bincount(numbers[:0])
+    return [none, torch.bincount(numbers), torch.bincount(numbers, weights), torch.bincount(numbers, minlength=9)]
+with neuron_tools.profile("run.nprof", host_clock="fixed"):
+    found = counts(numbers.to("neuron"), weights.to("neuron"))
+print(all(torch.equal(mine.cpu(), cpus) for mine, cpus in zip(found, counts(numbers, weights))))
+try:
+    torch.bincount(numbers.to("neuron") - 2)
+except RuntimeError as error:
+    print("non-negative" in str(error))
+"""
+    )
+    assert answer.stdout.split()[-2:] == ["True", "True"]
+    profile = folder.profile("run.nprof")
+    assert not profile.query('SELECT message FROM "Warning"').to_pylist()

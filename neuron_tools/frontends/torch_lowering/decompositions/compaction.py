@@ -62,6 +62,18 @@ def _unique_consecutive(
     return made, *([inverse] if return_inverse else []), *([counts] if return_counts else [])
 
 
+@replaces(_aten.bincount.default)
+def _counted(tensor: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number comes; the device reads how far there is to count, and `minlength` says it."""
+    if minlength == 0 and tensor.shape[0]:
+        raise NotImplementedError("no shape bounds the result")
+    if weights is None:
+        weights = torch.ones(tensor.shape, dtype=torch.int64)
+    elif weights.dtype != torch.float32:
+        weights = weights.to(torch.float64)
+    return torch.zeros(minlength, dtype=weights.dtype).scatter_add(0, tensor.to(torch.int64), weights)
+
+
 def _runs(values: Any) -> tuple[Any, Any, Any]:
     """Of runs of equal elements: the element of each, the run of each element, the length of each."""
     if values.shape[0] == 0:

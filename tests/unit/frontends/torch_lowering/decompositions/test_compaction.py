@@ -94,3 +94,10 @@ def test_runs_of_equal_elements():
     assert torch.equal(values[:3], expected[0])
     assert torch.equal(inverse, expected[1])
     assert torch.equal(counts[:3], expected[2])
+
+
+@pytest.mark.parametrize("weights", [None, torch.tensor([0.5, 1, 2, 4]), torch.tensor([1, 2, 3, 4])])
+def test_numbers_are_counted_as_far_as_is_said(weights):
+    numbers = torch.tensor([3, 0, 3, 1])
+    (found,) = lowered(aten.bincount.default, numbers, weights, 6)
+    torch.testing.assert_close(found, torch.bincount(numbers, weights, 6), check_dtype=weights is None)
