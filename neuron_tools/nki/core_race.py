@@ -1,5 +1,7 @@
 """Data that two cores of one launch share in HBM: refused where no barrier keeps a write from a read.
 
+An argument has values before and after the write. Who has them runs the cores once more, the other one first:
+where all results stay the same to the bit, as where a mask leaves out what was read, the user is only warned.
 Of two cores that write the same place the user is warned: what stays is decided by which comes last, which
 does not matter where both write the same values, as many kernels do on purpose.
 """
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.frozen import frozen
-from neuron_tools.nki.errors import RaceError
+from neuron_tools.nki.errors import ArgumentRaceError, RaceError
 from neuron_tools.nki.isa.dma import IN_PLACE
 from neuron_tools.nki.tracer import Tracer
 
@@ -28,7 +30,7 @@ _WRITTEN, _READ = range(2), range(2, 6)
 
 
 class RaceWarning(UserWarning):
-    """Two cores write the same place."""
+    """Two cores write the same place, or one reads what the other writes, and no result depends on it."""
 
 
 @frozen
@@ -38,10 +40,12 @@ class SharedBuffer:
     Attributes:
         name: What to call it.
         numbers: Its buffer's number by core.
+        is_argument: Whether it has values before the kernel runs.
     """
 
     name: str
     numbers: tuple[int, ...]
+    is_argument: bool = False
 
 
 @frozen
@@ -116,10 +120,11 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
 
     Args:
         traces: The trace of each core; `shared["meetings"]` holds the row before which each meeting was.
-        buffers: Memories that more than one core knows.
+        buffers: Memories that more than one core knows, arguments last.
 
     Raises:
-        RaceError: Names the memory, both lines and what to do.
+        RaceError: Names the memory, both lines and what to do; an `ArgumentRaceError` where only arguments
+            are read so.
 
     Warns:
         RaceWarning: Two cores write the same place.
@@ -137,7 +142,20 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
         for reader, read in enumerate(reads):
             for writer, written in enumerate(writes):
                 if reader != writer and read.reaches(written):
-                    _compare(traces, tables, buffer.name, (reader, writer), read, written, writes[reader])
+                    _compare(traces, tables, buffer, (reader, writer), read, written, writes[reader])
+
+
+def warn_of_idle_race(error: ArgumentRaceError) -> None:
+    """Warn of a read that races with a write, where results are the same whichever core goes first.
+
+    Args:
+        error: Why the read would be refused.
+
+    Warns:
+        RaceWarning: Always.
+    """
+    same = "the results of this call are the same whichever core goes first"
+    warnings.warn(f"{error} ({same}, as where a mask leaves out what is read)", RaceWarning, stacklevel=2)
 
 
 class _Span:
@@ -262,7 +280,7 @@ def _left_as_it_is(trace: Tracer, rows: npt.NDArray[np.int32]) -> npt.NDArray[np
 def _compare(
     traces: Sequence[Tracer],
     tables: Sequence[npt.NDArray[np.int32]],
-    name: str,
+    buffer: SharedBuffer,
     cores: tuple[int, int],
     reads: _Accesses,
     writes: _Accesses,
@@ -277,8 +295,9 @@ def _compare(
         if not races.any() or (own.overlapping(epoch, box) & (own.row < reads.row[at])).any():
             continue
         written_at = traces[writer].describe_site(int(tables[writer][writes.row[np.argmax(races)], 1]))
-        raise RaceError(
-            f"core {reader} reads {name} while core {writer} writes there ({written_at}), and nothing keeps "
-            "them apart; call nisa.core_barrier between the two",
+        kind = ArgumentRaceError if buffer.is_argument else RaceError
+        raise kind(
+            f"core {reader} reads {buffer.name} while core {writer} writes there ({written_at}), and nothing "
+            "keeps them apart; call nisa.core_barrier between the two",
             traces[reader].describe_site(int(tables[reader][reads.row[at], 1])),
         )

@@ -45,6 +45,10 @@ class RaceError(NkiValidationError):
     """Two tiles share an address and nothing orders their uses."""
 
 
+class ArgumentRaceError(RaceError):
+    """One core reads an argument where another writes it: old values or new ones, both defined."""
+
+
 class MissingApiError(NkiError, AttributeError):
     """A call that this package does not have; the text says what exists nearby."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.frozen import frozen
 from neuron_tools.hardware import NeuronCore
@@ -18,18 +19,18 @@ from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.conversion import as_element
-from neuron_tools.nki.core_race import SharedBuffer, check_cores
+from neuron_tools.nki.core_race import SharedBuffer, check_cores, warn_of_idle_race
 from neuron_tools.nki.dtypes import as_dtype
-from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.errors import ArgumentRaceError, NkiValidationError
 from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.launch_record import describe_launch
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.misuse import RAISED, explained
 from neuron_tools.nki.returned import check_kind, check_lost, check_written, returning_line
+from neuron_tools.nki.shared_launch import SharedLaunch
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Recording, Tracer
-from neuron_tools.nki.turns import Turns
 
 PRECISE = "NKI_PRECISE_FP"
 """Environment variable: "0" stores bfloat16 and float8 as float32, as AWS's simulator does then."""
@@ -279,109 +280,94 @@ def _tensors(result: Any) -> list[NkiTensor]:
     return found
 
 
-class SharedLaunch(Turns):
-    """Two physical cores of one logical NeuronCore, taking turns until both wait for each other.
+def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
+    cores = _Cores(launch, arguments, keywords)
+    cores.run(launch)
+    if launch.recording is not Recording.NOTHING:
+        try:
+            check_cores(cores.traces, cores.shared_buffers())
+        except ArgumentRaceError as error:
+            known = launch.values and not cores.communicate()
+            if not known or _changes_results(cores, launch, arguments, keywords):
+                raise
+            warn_of_idle_race(error)
+    return _finished(launch, cores.traces, cores.inputs[0], cores.results)
 
-    Only one core's instance runs at a time; it hands over when it waits at a barrier or ends.
+
+def _changes_results(
+    cores: _Cores, launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> bool:
+    """Whether results or arguments differ where the other core goes first at every turn."""
+    held = [np.array(values) for values in cores.values()]
+    again = _Cores(launch, arguments, keywords, first=1)
+    again.run(launch)
+    return not all(map(_same_bytes, held, again.values()))
+
+
+def _same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+class _Cores:
+    """The instances of a kernel on the physical cores of one logical NeuronCore.
+
+    Attributes:
+        traces: Of each core.
+        inputs: The arguments as each core knows them; their values are the first one's.
+        results: What each instance returned.
     """
 
-    def __init__(self, cores: int) -> None:
-        super().__init__(cores, "another core's instance failed")
-        self.cores = cores
-        self._arrived: dict[Any, int] = {}
-        self._buffers: dict[Any, Buffer] = {}
-        self._numbers: dict[Any, dict[int, int]] = {}
-        self._mail: dict[Any, Any] = {}
-        self.rank: dict[int, int] = {}
+    def __init__(
+        self, launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any], first: int = 0
+    ) -> None:
+        self.traces = [_new_trace(launch) for _ in range(launch.cores)]
+        self.inputs = [_Inputs(trace) for trace in self.traces]
+        self.results: list[Any] = [None] * launch.cores
+        self._shared = SharedLaunch(self.traces, first)
+        for trace in self.traces:
+            trace.launch = self._shared
+        self._given = [(inputs.bind(arguments), inputs.bind(dict(keywords))) for inputs in self.inputs]
+        for other in self.inputs[1:]:
+            _share_inputs(self.inputs[0], other)
 
-    def share(self, key: Any, storage: Buffer) -> None:
-        """Let tensors in shared HBM of the same name be one memory on all cores."""
-        storage.written_all()
-        self._numbers.setdefault(key, {})[self.rank[id(tracing.active())]] = storage.number
-        first = self._buffers.setdefault(key, storage)
-        if first is not storage:
-            storage.factory = lambda: first.data
+    def run(self, launch: Launch) -> None:
+        """Every instance to its end."""
+
+        def work(rank: int) -> None:
+            trace = self.traces[rank]
+            tracing.activate(trace)
+            _start_instance(trace, (rank,))
+            self.results[rank] = _invoke(launch.function, *self._given[rank])
+            if trace.pending is not None:
+                trace.flush(trace.pending)
+
+        with traced_ranges(launch.function):
+            try:
+                self._shared.run_all(work)
+            finally:
+                for trace in self.traces:
+                    trace.leave()
 
     def shared_buffers(self) -> list[SharedBuffer]:
-        """The tensors in shared HBM that every core made."""
-        return [
-            SharedBuffer(self._buffers[key].name, tuple(numbers[rank] for rank in range(self.cores)))
-            for key, numbers in self._numbers.items()
-            if len(numbers) == self.cores
-        ]
+        """The memories that all cores know."""
+        return [*self._shared.shared_buffers(), *_common_inputs(self.inputs)]
 
-    def barrier(self, trace: Tracer) -> None:
-        """Wait until every core has come to its barrier."""
-        rank = self.rank[id(trace)]
-        number = trace.shared["barriers"] = trace.shared.get("barriers", 0) + 1
-        self._arrived[number] = self._arrived.get(number, 0) + 1
-        _note_meeting(trace)
-        while self._arrived[number] < self.cores and len(self._ended) < self.cores - 1:
-            self.switch(rank)
+    def communicate(self) -> bool:
+        """Whether the kernel takes part in collectives, which other ranks run once."""
+        kinds = (kind for trace in self.traces for kind in trace.kind_list)
+        return any(kind.transfer is not None and kind.transfer.collective is not None for kind in kinds)
 
-    def exchange(self, trace: Tracer, values: Any, to: int, source: int, pipe: int) -> Any:
-        """Send values to a core and take those that another sent.
-
-        Raises:
-            NkiValidationError: The other core has ended and sent nothing.
-        """
-        rank = self.rank[id(trace)]
-        number = trace.shared[("pipe", pipe)] = trace.shared.get(("pipe", pipe), 0) + 1
-        self._mail[pipe, number, rank, to] = values
-        _note_meeting(trace)
-        wanted = (pipe, number, source, rank)
-        while wanted not in self._mail:
-            if len(self._ended) >= self.cores - 1:
-                raise NkiValidationError(
-                    f"core {source} never sends what core {rank} waits for", tracing.where()
-                )
-            self.switch(rank)
-        return self._mail[wanted]
-
-    def has_other_than(self, rank: int) -> bool:
-        """Whether another core's instance goes on."""
-        return len(self._ended - {rank}) < self.cores - 1
-
-
-def _note_meeting(trace: Tracer) -> None:
-    """Remember the row before which the cores met."""
-    trace.shared.setdefault("meetings", []).append(trace.row_count)
-
-
-def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
-    shared = SharedLaunch(launch.cores)
-    traces = [_new_trace(launch) for _ in range(launch.cores)]
-    inputs = [_Inputs(trace) for trace in traces]
-    results: list[Any] = [None] * launch.cores
-
-    def work(rank: int) -> None:
-        trace = traces[rank]
-        tracing.activate(trace)
-        given = inputs[rank].bind(arguments), inputs[rank].bind(dict(keywords))
-        if rank:
-            _share_inputs(inputs[0], inputs[rank])
-        _start_instance(trace, (rank,))
-        results[rank] = _invoke(launch.function, *given)
-        if trace.pending is not None:
-            trace.flush(trace.pending)
-
-    for rank, trace in enumerate(traces):
-        trace.launch = shared
-        shared.rank[id(trace)] = rank
-    with traced_ranges(launch.function):
-        try:
-            shared.run_all(work)
-        finally:
-            for trace in traces:
-                trace.leave()
-    if launch.recording is not Recording.NOTHING:
-        check_cores(traces, [*shared.shared_buffers(), *_common_inputs(inputs)])
-    return _finished(launch, traces, inputs[0], results)
+    def values(self) -> Iterator[npt.NDArray[Any]]:
+        """What the instances return, and the arguments as they are now."""
+        for tensor in (tensor for result in self.results for tensor in _tensors(result)):
+            yield tensor.array
+        for storage, _, _ in self.inputs[0].storages:
+            yield storage.data
 
 
 def _common_inputs(inputs: list[_Inputs]) -> list[SharedBuffer]:
     storages = zip(*([storage for storage, _, _ in each.storages] for each in inputs))
-    return [SharedBuffer(group[0].name, tuple(storage.number for storage in group)) for group in storages]
+    return [SharedBuffer(group[0].name, tuple(each.number for each in group), True) for group in storages]
 
 
 def _share_inputs(first: _Inputs, other: _Inputs) -> None:

@@ -15,13 +15,14 @@ class Turns:
     Args:
         count: How many take turns: 0, 1, ...
         failure: What the others are told when one fails.
+        first: Whose turn it is first.
     """
 
-    def __init__(self, count: int, failure: str) -> None:
+    def __init__(self, count: int, failure: str, first: int = 0) -> None:
         self.count = count
         self._failure = failure
         self._failures: list[BaseException] = []
-        self._turn = 0
+        self._turn = first
         self._ended: set[int] = set()
         self._condition = threading.Condition()
 

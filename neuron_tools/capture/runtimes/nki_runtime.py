@@ -14,10 +14,12 @@ class NkiRuntime(PythonRuntime):
     """The runtime of a process that calls NKI kernels without a framework."""
 
     def facts(self) -> Mapping[str, Any]:
-        """NumPy's version."""
+        """NumPy's version, and the NeuronCore that the first kernel of this process runs on."""
         import numpy
 
-        return {"numpy": numpy.__version__}
+        from neuron_tools.device.driver.cores import first_core
+
+        return {"numpy": numpy.__version__, "first_core": first_core(1)}
 
     def start(self, recording: Recording) -> None:
         """Listen to kernel calls, and record."""

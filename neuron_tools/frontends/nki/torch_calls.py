@@ -11,13 +11,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from neuron_tools.frontends.nki.torch_device import recording_on, run_timed
 from neuron_tools.frontends.nki.torch_forms import forms_of
 from neuron_tools.frontends.nki.torch_operator import call_operator
-from neuron_tools.frontends.nki.torch_ranks import torch_ranks
 from neuron_tools.nki.call import CALLS, KernelCall
 from neuron_tools.nki.kernel import Kernel
-from neuron_tools.nki.ranks import register_communicator
 from neuron_tools.nki.tracer import Recording
-
-register_communicator(torch_ranks)
 
 
 def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:

@@ -17,9 +17,12 @@ import torch
 from neuron_tools.arrays import Array
 from neuron_tools.frontends.nki.torch_device import run_timed
 from neuron_tools.frontends.nki.torch_forms import NAME, NAMESPACE, forms_of
+from neuron_tools.frontends.nki.torch_ranks import torch_ranks
 from neuron_tools.nki.call import CALLS, CallForm, KernelCall
+from neuron_tools.nki.ranks import register_communicator
 from neuron_tools.nki.torch_tensors import TorchAdapter, host_view, torch_type
 
+register_communicator(torch_ranks)
 _ADAPTER = TorchAdapter()
 
 

@@ -1,4 +1,4 @@
-"""`neuron-profile capture` of a script that runs a kernel on several ranks, with collectives."""
+"""`neuron-profile capture` of scripts that run a kernel on several ranks, with collectives."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import pytest
 import neuron_tools
 from neuron_tools.profile.reader import Profile
 
-SCRIPT = """\
+KERNEL = """\
 import numpy as np
 import nki
 import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
-from neuron_tools.nki.ranks import run_ranks
 
 
 @nki.jit
@@ -34,28 +33,49 @@ def gather(shard, group):
 
 
 group = ncc.ReplicaGroup([[0, 1, 2, 3]])
+"""
+SCRIPT = f"""\
+{KERNEL}
+from neuron_tools.nki.ranks import run_ranks
 shards = [np.full((128, 64), rank, np.float32) for rank in range(4)]
 for run in run_ranks(gather, [(shard, group) for shard in shards]):
     assert np.array_equal(run.outputs, np.concatenate(shards, 1))
 """
+PROCESSES = f"""\
+import sys
+import torch
+import torch.distributed as dist
+{KERNEL}
+way = sys.argv[1]
+dist.init_process_group("gloo" if way == "numpy" else "neuron")
+shard = torch.full((128, 64), float(dist.get_rank()))
+if way == "numpy":
+    gathered = gather(shard.numpy(), group)
+else:
+    import torch_neuronx
+    run = torch.compile(lambda a: gather(a, group), backend="neuron") if way == "compiled" else None
+    gathered = (run(shard.to("neuron")) if run else gather(shard.to("neuron"), group)).cpu().numpy()
+assert np.array_equal(gathered, np.repeat(np.arange(4.0, dtype=np.float32), 64)[None].repeat(128, 0))
+"""
 RANKS = 4
 
 
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
-    """The profile of the script."""
-    folder = tmp_path_factory.mktemp("ranks")
-    (folder / "kernel.py").write_text(SCRIPT)
-    for command in (
-        ["capture", "-o", "run.nprof", "--", sys.executable, "kernel.py"],
-        ["verify", "run.nprof"],
-    ):
+def captured(folder: Path, script: str, *program: str) -> Profile:
+    """The profile of a program that runs a script, checked."""
+    (folder / "kernel.py").write_text(script)
+    for command in (["capture", "-o", "run.nprof", "--", *program], ["verify", "run.nprof"]):
         answer = subprocess.run(
             [sys.executable, "-m", "neuron_profile.cli", *command],
             cwd=folder, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert answer.returncode == 0, answer.stdout + answer.stderr
     return neuron_tools.open_profile(folder / "run.nprof")
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    """The profile of all ranks in one process."""
+    return captured(tmp_path_factory.mktemp("ranks"), SCRIPT, sys.executable, "kernel.py")
 
 
 def rows(profile: Profile, query: str) -> list[dict[str, Any]]:
@@ -93,3 +113,16 @@ def test_every_instruction_names_its_call_and_line(profile: Profile) -> None:
     wanted = {line("src=shard"), line("ncc.all_gather("), line("src=every")}
     assert {int(row["place"].rsplit(":", 1)[1]) for row in found} == wanted
     assert all(row["call"].startswith("gather.") for row in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["numpy", "eager", "compiled"])
+def test_ranks_in_processes_take_as_long_as_in_one_each_on_its_core(
+    profile: Profile, tmp_path: Path, way: str
+) -> None:
+    pytest.importorskip("torch")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={RANKS}"]
+    found = captured(tmp_path, PROCESSES, *launcher, "kernel.py", way)
+    duration = "execution_end_ts - execution_start_ts"
+    query = f"SELECT pcore_idx, {duration} AS ns FROM ExecutionInfo ORDER BY pcore_idx"
+    assert rows(found, query) == rows(profile, query)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from neuron_tools import hardware
 from neuron_tools.nki import isa as nisa, language as nl
+from neuron_tools.nki.core_race import RaceWarning
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.kernel import Kernel
 from tests.unit.nki.kernels import floats, on_chip, tile
@@ -67,18 +69,43 @@ def test_a_write_after_the_barrier_races_with_a_read_after_it():
         meeting(again, lambda core: 1 - core).run(A)
 
 
-def test_an_argument_written_by_one_core_and_read_by_the_other_is_refused():
-    def kernel(a):
-        part = tile((128, 32))
-        if nl.program_id(0) == 0:
-            nisa.memset(part, 1.0)
-            nisa.dma_copy(a, part)
-        else:
-            nisa.dma_copy(part, a)
-        return a
+def partly_read(first):
+    """A kernel whose first core keeps columns of an argument from `first` on; the second writes one."""
 
-    with pytest.raises(RaceError, match=r"core 1 reads input\.0 while core 0 writes"):
-        Kernel(kernel, core=hardware.get("trn2"))[2].run(A.copy())
+    def kernel(a):
+        core, part = nl.program_id(0), tile((128, 32))
+        out = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm)
+        if core == 0:
+            nisa.dma_copy(part, a)
+            if first:
+                nisa.memset(part[:, :first], 0.0)
+        else:
+            nisa.memset(part, 7.0)
+            nisa.dma_copy(a[:, :1], part[:, :1])
+        nisa.dma_copy(out[core * 128 : (core + 1) * 128], part)
+        return out
+
+    return Kernel(kernel, core=hardware.get("trn2"))[2]
+
+
+def test_an_argument_written_by_one_core_and_read_by_the_other_is_refused():
+    with pytest.raises(RaceError, match=r"core 0 reads input\.0 while core 1 writes"):
+        partly_read(0).run(A.copy())
+
+
+def test_a_race_on_an_argument_is_warned_of_where_no_result_depends_on_it():
+    given = A.copy()
+    with pytest.warns(RaceWarning, match=r"core 0 reads input\.0 .*whichever core goes first"):
+        done = partly_read(1).run(given)
+    np.testing.assert_array_equal(done.outputs[:128, 1:], A[:, 1:])
+    assert not done.outputs[:128, 0].any()
+    assert (given[:, 0] == 7).all()
+    np.testing.assert_array_equal(given[:, 1:], A[:, 1:])
+
+
+def test_a_race_on_an_argument_is_refused_where_no_values_show_its_effect():
+    with pytest.raises(RaceError, match=r"core 0 reads input\.0"):
+        partly_read(1).run(A.copy(), values=False)
 
 
 def test_columns_apart_do_not_race():
