@@ -32,8 +32,8 @@ def test_numbers_are_counted_as_far_as_they_go(folder: Folder) -> None:
 import torch, neuron_tools
 numbers, weights = torch.tensor([3, 0, 3, 1]), torch.tensor([0.5, 1, 2, 4])
 def counts(numbers, weights):
-    none = torch.bincount(numbers[:0])
-    return [none, torch.bincount(numbers), torch.bincount(numbers, weights), torch.bincount(numbers, minlength=9)]
+    longer = torch.bincount(numbers, minlength=9)
+    return [torch.bincount(numbers[:0]), torch.bincount(numbers), torch.bincount(numbers, weights), longer]
 with neuron_tools.profile("run.nprof", host_clock="fixed"):
     found = counts(numbers.to("neuron"), weights.to("neuron"))
 print(all(torch.equal(mine.cpu(), cpus) for mine, cpus in zip(found, counts(numbers, weights))))
