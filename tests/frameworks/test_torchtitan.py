@@ -1,6 +1,7 @@
 """TorchTitan's own train.py, unchanged, on real ranks of the device: losses of its CPU run with gloo.
 
-Llama 3, and DeepSeek V3 with its experts on two ranks: their tokens go to and fro between these.
+Llama 3, and DeepSeek V3 with its experts on two ranks: their tokens go to and fro between these. And what one
+rank alone, without values, tells of a run of four.
 
 `NEURON_TOOLS_TORCHTITAN` names a checkout and `NEURON_TOOLS_TORCHTITAN_PACKAGES` a folder with the packages
 that it asks for, as for `scripts/torchtitan_layouts.py`.
@@ -21,6 +22,7 @@ import pytest
 
 import neuron_tools
 from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_profile.analysis.job_step import JobStep, measure_job_step
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
@@ -30,6 +32,7 @@ CHECKOUT = os.environ.get(torchtitan_layouts.FOLDER, "")
 PACKAGES = os.environ.get(torchtitan_layouts.PACKAGES, "")
 ON_CPU = (str(Path(__file__).parent / "torchtitan_scripts" / "cpu_train.py"),)
 TRAINING = ("-m", "torchtitan.train")
+CAPTURE = (sys.executable, "-m", "neuron_profile.cli", "capture")
 CPU = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "TORCHDYNAMO_DISABLE": "1"}
 STEPS = 3
 ARGUMENTS = (
@@ -78,6 +81,26 @@ LAYOUTS = {
     "experts": Layout(MIXTURE, 2, ("--parallelism.expert_parallel_degree", "2")),
 }
 """All train on the same texts, as two ranks share the parameters in each."""
+PREDICTED = {
+    **{name: each for name, each in LAYOUTS.items() if each.ranks == 4},
+    "sharded": Layout(LLAMA, 4),
+    "tensor": Layout(LLAMA, 4, ("--parallelism.tensor_parallel_degree", "4")),
+    "context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "4")),
+    "experts_on_two": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "2")),
+    "experts_on_four": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "4")),
+    "experts_and_tensor": Layout(
+        MIXTURE,
+        4,
+        ("--parallelism.expert_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2"),
+    ),
+}
+PREDICTION_TOLERANCE = 0.03
+"""Of the step, of bytes moved and of bytes held: values choose how many tokens each expert gets."""
+MOVED = """
+SELECT rank, operation, len(string_split(replica_group, ',')) AS ranks, count(*) AS calls,
+    CAST(sum(input_size) AS BIGINT) AS brought, CAST(sum(output_size) AS BIGINT) AS got
+FROM CcOp JOIN ProcessInfo USING (process_idx) GROUP BY ALL
+"""
 LOGGED = re.compile(r"step: +(\d+) +loss: +(-?[\d.]+) +grad_norm: +([\d.]+)")
 
 pytestmark = [
@@ -92,11 +115,15 @@ def train(
 ) -> str:  # fmt: skip
     """What the ranks print."""
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
-    command = [*launcher, sys.executable, *torchrun, *training, *ARGUMENTS, *arguments]
+    return start([*launcher, sys.executable, *torchrun, *training], folder, *arguments, **variables)
+
+
+def start(command: Sequence[str], folder: Path, *arguments: str, **variables: str) -> str:
+    """What a command that starts TorchTitan prints."""
     path = os.pathsep.join(filter(None, (CHECKOUT, PACKAGES, os.environ.get("PYTHONPATH"))))
     own = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables}
-    outputs = ["--dump_folder", str(folder)]
-    ended = subprocess.run([*command, *outputs], cwd=CHECKOUT, env=own, capture_output=True, text=True)
+    whole = [*command, *ARGUMENTS, *arguments, "--dump_folder", str(folder)]
+    ended = subprocess.run(whole, cwd=CHECKOUT, env=own, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-4000:]
     return ended.stdout + ended.stderr
 
@@ -149,7 +176,7 @@ def test_losses_are_the_cpus(
     model, ranks = LAYOUTS[layout].model, LAYOUTS[layout].ranks
     known = reference(model)
     path = tmp_path / "run.nprof"
-    capture = (sys.executable, "-m", "neuron_profile.cli", "capture", "-o", str(path), "--")
+    capture = (*CAPTURE, "-o", str(path), "--")
     arguments = (*known.arguments, *LAYOUTS[layout].arguments)
     output = train(ranks, tmp_path, *arguments, launcher=capture if captured else ())
     assert "NEURON capacity" in output
@@ -169,3 +196,36 @@ def assert_lines_are_torchtitans(path: Path, ranks: int) -> None:
     own = [line for line in hotspots.lines if line.place.file.startswith(("torchtitan", CHECKOUT))]
     assert sum(line.cost.device_ns for line in own) / hotspots.device_ns > 0.999
     assert row["ranks"] == ranks
+
+
+@pytest.mark.parametrize("layout", PREDICTED)
+def test_ranks_alone_predict_the_run_of_four(layout: str, tmp_path: Path) -> None:
+    alone, together = tmp_path / "alone.nprof", tmp_path / "together.nprof"
+    ranks, given = PREDICTED[layout].ranks, (*PREDICTED[layout].model.arguments, *PREDICTED[layout].arguments)
+    capture = (*CAPTURE, "--host-clock", "fixed", "--detail", "operations")
+    job = ("--world-size", str(ranks), "--values", "skip", "-o", str(alone), "--")
+    start([*capture, *job, sys.executable, *TRAINING], tmp_path / "alone", *given)
+    train(ranks, tmp_path / "together", *given, launcher=[*capture, "-o", str(together), "--"])
+    (predicted, moved_alone), (found, moved) = step_and_moved(alone), step_and_moved(together)
+    within = functools.partial(pytest.approx, rel=PREDICTION_TOLERANCE)
+    assert predicted.step_ns == within(found.step_ns)
+    by_rank = {each.rank: each for each in found.ranks}
+    for each in predicted.ranks:
+        assert each.peak_bytes == within(by_rank[each.rank].peak_bytes)
+        exposed_ns = pytest.approx(by_rank[each.rank].exposed_ns, abs=PREDICTION_TOLERANCE * found.step_ns)
+        assert each.exposed_ns == exposed_ns
+    assert moved_alone == {
+        key: within(moved[key]) for key in moved if key[0] in {each[0] for each in moved_alone}
+    }
+
+
+def step_and_moved(path: Path) -> tuple[JobStep, dict[tuple[int, str, int], tuple[int, int, int]]]:
+    """A typical step; and calls and bytes of each rank's collectives, by operation and ranks of the group."""
+    with neuron_tools.open_profile(path) as profile:
+        step = measure_job_step(profile)
+        rows = profile.query(MOVED).to_pylist()
+    assert step is not None
+    return step, {
+        (row["rank"], row["operation"], row["ranks"]): (row["calls"], row["brought"], row["got"])
+        for row in rows
+    }

@@ -1,6 +1,7 @@
 #include "skipped_values.h"
 
 #include "alias.h"
+#include "chosen_places.h"
 #include "device.h"
 #include "memory.h"
 
@@ -314,11 +315,15 @@ bool skip_operation(const OperatorInfo& info, Stack* stack) {
     return false;
   }
   const auto wanted = wanted_results(info, *stack);
+  const ChosenPlaces places(info, *stack);
   drop_arguments(info, stack);
   tensors.follow_writes();
   for (size_t number = 0; number < shapes.size(); ++number) {
     const bool is_unwanted = shapes[number].isTensor() && !wanted.at(number);
     stack->push_back(is_unwanted ? c10::IValue(at::Tensor()) : tensors.to_device(shapes[number]));
+  }
+  if (places.any()) {
+    places.fill(*stack, info.return_count);
   }
   return true;
 }

@@ -3,7 +3,7 @@
 // as zeros and takes none of the host's.
 //
 // Small tensors of integers are still computed: programs look into them to decide what to do next. A large result of
-// small ones (a mask of all rows and columns) is not.
+// small ones (a mask of all rows and columns) is not. Places that values would choose are chosen in turn.
 #pragma once
 
 #include "operators.h"

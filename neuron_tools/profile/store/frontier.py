@@ -29,6 +29,9 @@ _COMMAND = "<string>"
 the latter has a frame of another file above it."""
 _STARTERS = r"/multiprocessing/(spawn|forkserver|resource_tracker)\.py$"
 """Python's files that such a command calls where Python itself wrote it, to start another process."""
+_COMMAND_FOLDER = r"/bin/[^/]+$"
+"""Where the small scripts stand that start an installed program."""
+_PACKAGE_FOLDER = r"^.*/(site|dist)-packages/[^/]+"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -97,31 +100,66 @@ def own_code_of(environment: Mapping[str, str]) -> OwnCode:
 
 
 def frontier_query(own: OwnCode) -> str:
-    """SQL of the view. From the outermost frames inwards, each has its own line or that of its caller."""
+    """SQL of the view. From the outermost frames inwards, each has its own line or that of its caller.
+
+    A program may be installed itself: then the lines of its package are its user's, where the stack has no
+    others and nobody said which folders are.
+    """
     command = f"named.file = {_literal(_COMMAND)}"
     started = f"SELECT parent FROM named WHERE regexp_matches(file, {_literal(_STARTERS)})"
+    is_own = f"named.own AND NOT ({command} AND named.id IN ({started})) AND named.id NOT IN (FROM launchers)"
+    program = "''" if own.folders else f"coalesce({_PROGRAM}, '')"
+    inside = "named.package = {0} AND {0} <> ''"
+    now = f"CASE WHEN {program} <> '' THEN {program} ELSE walked.program END"
     return f"""
 WITH RECURSIVE named AS (
     SELECT frame.id, coalesce(frame.parent_frame_id, '') AS parent, file.name AS file,
         location.line_number AS line, coalesce(function.name, '') AS function,
-        {own.condition("file.name", "file.installed_in")} AS own
+        {own.condition("file.name", "file.installed_in")} AS own, {_package("file")} AS package
     FROM StackFrame frame
     JOIN StackFrameFileLocation location ON location.id = CAST(frame.file_location_id AS VARCHAR)
     JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)
     LEFT JOIN StackFrameFunctionName function ON function.id = CAST(location.function_name_id AS VARCHAR)
-), walked(id, own_id, in_command) AS (
-    SELECT id, CASE WHEN own AND NOT ({command} AND id IN ({started})) THEN id END, {command}
+), launchers AS (
+    SELECT DISTINCT launcher.id FROM named launcher JOIN named started ON started.parent = launcher.id
+    WHERE launcher.parent = '' AND regexp_matches(launcher.file, {_literal(_COMMAND_FOLDER)})
+        AND {_installed_beside("started.package", "launcher.file")}
+), walked(id, own_id, in_command, program, program_id) AS (
+    SELECT id, CASE WHEN {is_own} THEN id END, {command}, {program},
+        CASE WHEN {inside.format(program)} THEN id END
     FROM named WHERE parent = ''
     UNION ALL
     SELECT named.id,
-        CASE WHEN named.own AND (walked.in_command OR NOT {command}) THEN named.id ELSE walked.own_id END,
-        walked.in_command AND {command}
+        CASE WHEN {is_own} AND (walked.in_command OR NOT {command}) THEN named.id ELSE walked.own_id END,
+        walked.in_command AND {command}, {now},
+        CASE WHEN {inside.format(f"({now})")} THEN named.id ELSE walked.program_id END
     FROM walked JOIN named ON named.parent = walked.id
-)
-SELECT walked.id AS stack_frame_id, named.file AS source_file, CAST(named.line AS INTEGER) AS source_line,
-    named.function AS function, walked.own_id IS NOT NULL AS is_own
-FROM walked JOIN named ON named.id = coalesce(walked.own_id, walked.id)
+), lines AS (SELECT id, coalesce(own_id, program_id) AS own_id FROM walked)
+SELECT lines.id AS stack_frame_id, named.file AS source_file, CAST(named.line AS INTEGER) AS source_line,
+    named.function AS function, lines.own_id IS NOT NULL AS is_own
+FROM lines JOIN named ON named.id = coalesce(lines.own_id, lines.id)
 """
+
+
+_PROGRAM = """
+CASE WHEN named.function = '<module>' OR named.parent IN (FROM launchers) THEN named.package END
+"""
+"""The package that begins to run as a program in a frame, or NULL: what Python runs as a module, and what a
+small script starts."""
+
+
+def _package(file: str) -> str:
+    """SQL of the package, or single module, that a file was installed with; '' of others."""
+    name, folder = f"{file}.name", f"{file}.installed_in"
+    first = f"regexp_extract(substr({name}, length({folder}) + 1), '^/[^/]+')"
+    return f"coalesce({folder} || {first}, regexp_extract({name}, {_literal(_PACKAGE_FOLDER)}))"
+
+
+def _installed_beside(package: str, script: str) -> str:
+    """SQL that holds where a package was installed into the same environment as a script of its `bin`."""
+    prefix = f"regexp_replace({script}, {_literal(_COMMAND_FOLDER)}, '/')"
+    folder = f"regexp_replace({package}, '[^/]+$', '')"
+    return f"(starts_with({package}, {prefix} || 'lib') OR {folder} = {prefix})"
 
 
 def _below(column: str, folder: str) -> str:

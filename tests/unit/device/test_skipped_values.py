@@ -63,6 +63,26 @@ assert solution.shape == (3, 2)
 assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3 << 20, "KiB"
 """
 
+PLACES = """
+import torch
+scores = torch.empty(2, 3, 8, device="neuron")
+places = torch.topk(scores, 2, sorted=False).indices
+assert places.shape == (2, 3, 2)
+assert torch.bincount(places.flatten(), minlength=8).tolist() == [2] * 4 + [1] * 4
+assert (places[..., 0] != places[..., 1]).all(), "a row chooses different places"
+assert torch.topk(scores, 2, dim=1).indices[0, 0].tolist() == [0, 2, 1, 0, 2, 1, 0, 2], "two a column"
+assert torch.argsort(scores[0], dim=1, descending=True)[2].tolist() == [*range(8)], "a permutation"
+assert scores.argmax(-1).tolist() == [[0, 1, 2], [3, 4, 5]] and scores.argmax().item() == 0
+assert scores.argmin(1, keepdim=True).shape == (2, 1, 8)
+assert scores.max(1).indices.tolist() == [[0, 1, 2, 0, 1, 2, 0, 1], [2, 0, 1, 2, 0, 1, 2, 0]]
+assert torch.multinomial(scores[0], 3)[1].tolist() == [3, 4, 5]
+written = torch.empty(2, 3, 2, device="neuron"), torch.empty(2, 3, 2, dtype=torch.long, device="neuron")
+torch.topk(scores, 2, out=written)
+assert torch.equal(written[1], places)
+assert torch.topk(torch.tensor(1.0, device="neuron"), 1).indices.item() == 0
+assert torch.empty(0, 3, device="neuron").argmax(1).shape == (0,)
+"""
+
 PEAK = """
 import torch
 from torch.nn import functional
@@ -87,6 +107,14 @@ def test_a_layer_that_no_machine_here_holds_is_trained():
     environment.pop("NEURON_TOOLS_HBM_BYTES", None)
     ended = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_places_that_values_would_choose_are_chosen_equally_often():
+    environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
+    ended = subprocess.run(
+        [sys.executable, "-c", PLACES], env=environment, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
 

@@ -9,8 +9,11 @@ TRAIN, MODEL = (
 )
 
 
-def lines(stacks, own=OwnCode(), installed_in=None):
-    """The view's rows by stack, of frames given as id: (file, line, parent); folders by installed file."""
+def lines(stacks, own=OwnCode(), installed_in=None, modules=()):
+    """The view's rows by stack, of frames given as id: (file, line, parent); folders by installed file.
+
+    `modules` are the frames that run a module's own lines; the others run a function.
+    """
     database = duckdb.connect(":memory:")
     files = sorted({file for file, _, _ in stacks.values()})
     places = list(stacks)
@@ -20,7 +23,7 @@ def lines(stacks, own=OwnCode(), installed_in=None):
         "line_number INTEGER)",
         "CREATE TABLE StackFrameFileName (id VARCHAR, name VARCHAR, installed_in VARCHAR)",
         "CREATE TABLE StackFrameFunctionName (id VARCHAR, name VARCHAR)",
-        "INSERT INTO StackFrameFunctionName VALUES ('1', 'f')",
+        "INSERT INTO StackFrameFunctionName VALUES ('1', 'f'), ('2', '<module>')",
     ):
         database.execute(statement)
     for number, file in enumerate(files):
@@ -28,7 +31,7 @@ def lines(stacks, own=OwnCode(), installed_in=None):
         database.execute("INSERT INTO StackFrameFileName VALUES (?, ?, ?)", [str(number), file, folder])
     for number, name in enumerate(places):
         file, line, parent = stacks[name]
-        location = [str(number), files.index(file), 1, line]
+        location = [str(number), files.index(file), 2 if name in modules else 1, line]
         database.execute("INSERT INTO StackFrameFileLocation VALUES (?, ?, ?, ?)", location)
         database.execute("INSERT INTO StackFrame VALUES (?, ?, ?)", [name, number, parent])
     rows = database.execute(frontier_query(own)).fetchall()
@@ -77,6 +80,43 @@ def test_a_command_by_which_python_starts_a_process_is_not_the_users():
 
 def test_a_stack_without_a_line_of_the_users_keeps_its_own():
     assert lines({"1": (MODEL, 90, ""), "2": (MODEL, 95, "1")})["2"] == (MODEL, 95, False)
+
+
+RECIPE = "/opt/venv/lib/python3.11/site-packages/recipes/finetune.py"
+LIBRARY = "/opt/venv/lib/python3.11/site-packages/library/model.py"
+
+
+def test_an_installed_program_has_the_lines_of_its_own_package():
+    stacks = {"1": (RECIPE, 90, ""), "2": (RECIPE, 40, "1"), "3": (LIBRARY, 7, "2")}
+    assert lines(stacks, modules="1")["3"] == (RECIPE, 40, True)
+    assert lines(stacks, OwnCode(("/home/me",)), modules="1")["3"] == (LIBRARY, 7, False), "named otherwise"
+    hook = {"1": (LIBRARY, 3, ""), "2": (LIBRARY, 5, "1")}
+    assert lines(hook)["2"] == (LIBRARY, 5, False), "called from outside, it is no program"
+
+
+def test_an_installed_program_that_runs_the_users_file_leaves_its_lines_to_it():
+    found = lines({"1": (RECIPE, 90, ""), "2": (TRAIN, 4, "1"), "3": (RECIPE, 8, "2")}, modules="1")
+    assert [found[stack][:2] for stack in "123"] == [(RECIPE, 90), (TRAIN, 4), (TRAIN, 4)]
+
+
+def test_a_main_module_that_a_program_runs_is_the_program_from_there_on():
+    stacks = {
+        "1": ("/opt/venv/bin/tune", 8, ""),
+        "2": (LIBRARY, 20, "1"),
+        "3": (RECIPE, 90, "2"),
+        "4": (LIBRARY, 30, "3"),
+    }
+    found = lines(stacks, modules="13")
+    assert [found[stack][:2] for stack in "234"] == [(LIBRARY, 20), (RECIPE, 90), (RECIPE, 90)]
+
+
+def test_the_script_that_starts_an_installed_program_is_not_the_users():
+    model = "/tmp/target/library/model.py"
+    for script, file in (("/opt/venv/bin/serve", LIBRARY), ("/tmp/target/bin/serve", model)):
+        stacks = {"1": (script, 8, ""), "2": (file, 20, "1")}
+        assert lines(stacks, installed_in={model: "/tmp/target"})["2"] == (file, 20, True)
+    own = {"1": ("/home/me/project/bin/train", 8, ""), "2": (MODEL, 20, "1")}
+    assert lines(own)["2"] == ("/home/me/project/bin/train", 8, True)
 
 
 @pytest.mark.parametrize(
