@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
@@ -24,29 +24,42 @@ KINDS: Mapping[str, CollectiveKind] = {
 
 
 def generate_collective(context: Context, group: Group) -> None:
-    """Emit one collective: a part per pair of operand and result; alone in its group, a copy."""
+    """Emit one collective, of all its operands at once; alone in its group, a copy of each."""
     operation = group.operations[0]
-    hlo = context.hlo(group)
     members = replica_group(context, operation)
-    for operand, result in zip(operation.operands, operation.results):
-        source, target = context.location(operand), context.define(result)
-        if context.type_of(operand).element_count == 0:
-            continue
-        if len(members) <= 1:
-            context.complete(result, copy_tensor(context, source, target, hlo))
-        else:
-            _take_part(context, operation, members, source, target, hlo)
+    pairs = [
+        (context.location(operand), context.define(result), result)
+        for operand, result in zip(operation.operands, operation.results)
+    ]
+    moved = [(source, target, result) for source, target, result in pairs if _has_elements(source)]
+    if len(members) > 1:
+        _take_part(context, group, members, [(source, target) for source, target, _ in moved])
+        return
+    for source, target, result in moved:
+        context.complete(result, copy_tensor(context, source, target, context.hlo(group)))
+
+
+def _has_elements(place: Location) -> bool:
+    return place.type.element_count > 0
 
 
 def _take_part(
-    context: Context, operation: Operation, members: tuple[int, ...], source: Location, target: Location,
-    hlo: int,
-) -> None:  # fmt: skip
-    size = max(place.type.element_count * place.dtype.byte_count for place in (source, target))
-    collective = Collective(KINDS[operation.opcode], size, members, source.dtype, operation.opcode)
+    context: Context, group: Group, members: tuple[int, ...], moved: Sequence[tuple[Location, Location]]
+) -> None:
+    if not moved:
+        return
+    opcode = group.operations[0].opcode
+    size = sum(max(_byte_count(source), _byte_count(target)) for source, target in moved)
+    collective = Collective(KINDS[opcode], size, members, moved[0][0].dtype, opcode)
     queue = context.collective_queue()
-    token = context.builder.collective(queue, collective, hlo=hlo, after=source.tokens.values())
-    target.tokens = {ENGINE_COUNT + queue: token}
+    after = {token for source, _ in moved for token in source.tokens.values()}
+    token = context.builder.collective(queue, collective, hlo=context.hlo(group), after=after)
+    for _, target in moved:
+        target.tokens = {ENGINE_COUNT + queue: token}
+
+
+def _byte_count(place: Location) -> int:
+    return place.type.element_count * place.dtype.byte_count
 
 
 def replica_group(context: Context, operation: Operation) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.absorb_into_attention import absorb_into_attention
 from neuron_tools.compiler.passes.absorb_into_convolutions import absorb_into_convolutions
 from neuron_tools.compiler.passes.algebra import simplify_algebra
+from neuron_tools.compiler.passes.combine_collectives import combine_collectives
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.compiler.passes.fold_constants import fold_constants
@@ -48,6 +49,7 @@ PASSES = (
     recognise_rotations,
     recognise_products,
     eliminate_common_subexpressions,
+    combine_collectives,  # after those that are the same have become one, before what barriers hold apart may
     remove_barriers,
     recognise_activations,
     recognise_by_value,

@@ -7,7 +7,6 @@ of which it gets its half. Where `is_partial`, each has a summand of the whole a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,18 +219,14 @@ class _Localiser:
 
     def _collective(self, operation: Operation) -> None:
         """The first core takes part for both; the other waits for what it gets."""
-        operands = tuple(self._get(value, WHOLE) for value in operation.operands)
+        given = tuple(self._get(value, WHOLE) for value in operation.operands)
         self.depends_on_core = True
-        self._emit_collective(operation, operands)
-
-    def _emit_collective(self, operation: Operation, operands: Sequence[int]) -> None:
-        for number, value in enumerate(operation.results):
-            given, result = operands[min(number, len(operands) - 1)], self._new(value, WHOLE)
-            if not self.core:
-                received = self._new(value, WHOLE)
-                self._add(operation.opcode, (given,), (received,), dict(operation.attributes), operation)
-                given = received
-            self._add(EXCHANGE, (given,), (result,), _exchange(WHOLE, WHOLE), operation)
+        if not self.core:
+            brought, given = given, tuple(self._new(value, WHOLE) for value in operation.results)
+            self._add(operation.opcode, brought, given, dict(operation.attributes), operation)
+        for value, received in zip(operation.results, given):
+            result = self._new(value, WHOLE)
+            self._add(EXCHANGE, (received,), (result,), _exchange(WHOLE, WHOLE), operation)
             self._axis[value], self._local[value, WHOLE] = WHOLE, result
 
     def _add(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frontends.jax import batched_calls
 from neuron_tools.frontends.jax.hlo_file import module_bytecode
 from neuron_tools.frontends.jax.patches import Patches
 from neuron_tools.frozen import frozen
@@ -127,6 +128,7 @@ def split(text: str, devices: int, free: Sequence[bool]) -> Part:
     from jaxlib import xla_client
     from jaxlib.mlir import ir
 
+    batched_calls.register()
     client = _client(devices)
     options = _options(devices, free)
     with mlir.make_ir_context():

@@ -15,11 +15,18 @@ from neuron_tools.compiler.hlo import Module, Operation, Value
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.jax.partitioning import read_part, split
 from neuron_tools.frontends.torch_lowering import mlir
+from neuron_tools.frontends.torch_lowering.batched_products import keep_batch_axes
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, split_results
 from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import intrinsic_of, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
-from neuron_tools.frontends.torch_lowering.rejoined import WHOLE, Shardings, rejoin, seen_by_partitioner
+from neuron_tools.frontends.torch_lowering.rejoined import (
+    WHOLE,
+    Shardings,
+    rejoin,
+    seen_by_partitioner,
+    with_parts_of_calls,
+)
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
 from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
@@ -128,6 +135,7 @@ def lower_part(
     def finish(builder: GraphBuilder, results: Sequence[fx.Node], partitioned: Partition) -> PartOfModule:
         aliases = _aliases(builder, results)
         written = {result: shardings.get(parameter, WHOLE) for result, parameter in aliases}
+        keep_batch_axes(partitioned.graph)
         with mlir.LOCK:
             module = mlir.to_stablehlo(partitioned.graph)
             text = rejoin(module, partitioned, Shardings(len(builder.parameters), shardings, written))
@@ -139,7 +147,7 @@ def lower_part(
             parameter_names=tuple(str(node.target) for node in builder.parameters),
             warnings=partitioned.warnings,
         )
-        named = replace(read, name=name, aliases=aliases)
+        named = replace(with_parts_of_calls(read, partitioned), name=name, aliases=aliases)
         return PartOfModule(
             with_own_results(named, [node.meta.get("row", 0) for node in results]), part.results
         )

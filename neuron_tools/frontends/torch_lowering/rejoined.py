@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import fx
 from torch_mlir import ir
 
-from neuron_tools.compiler.opcodes import BARRIER
+from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, BARRIER
+from neuron_tools.frontends.jax.batched_calls import PART_OF_CALL, WHOLE_CALL, BatchedCall
 from neuron_tools.frontends.torch_lowering.indices import simplify_indices
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name
 from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, in_order
@@ -21,6 +24,8 @@ SHARDING = "mhlo.sharding"
 WHOLE = "{replicated}"
 _CHLO = {"erf": "chlo.erf", "erf_inv": "chlo.erf_inv", "lgamma": "chlo.lgamma", "digamma": "chlo.digamma"}
 """Functions that XLA has as operations; it takes the others apart."""
+_BATCH_AXES = {ATTENTION_GRADIENT: 2}
+"""Operations of ours that a partitioner may cut along this many first axes: batch and heads."""
 
 
 @frozen
@@ -49,7 +54,7 @@ def seen_by_partitioner(
     if intrinsic is None:
         return None
     is_mark = intrinsic.attributes.get("call_target_name") == MARK
-    return intrinsic if is_mark or intrinsic.opcode == BARRIER else None
+    return intrinsic if is_mark or intrinsic.opcode in (BARRIER, *_BATCH_AXES) else None
 
 
 def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
@@ -63,8 +68,8 @@ def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
     with module.context, ir.Location.unknown():
         (function,) = [each for each in module.body if each.operation.name == "func.func"]
         block = function.regions[0].blocks[0]
-        for cut in partitioned.cuts:
-            _put_back(block, cut)
+        for number, cut in enumerate(partitioned.cuts):
+            _put_back(block, cut, number)
         _order(block)
         simplify_indices(block)
         _end(block, partitioned.results)
@@ -74,9 +79,28 @@ def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
         return str(module.operation.get_asm(enable_debug_info=True))
 
 
-def _put_back(block: Any, cut: Cut) -> None:
+def with_parts_of_calls(module: Module, partitioned: Partition) -> Module:
+    """What one device runs, with our operations where a partitioner had calls in their place.
+
+    Args:
+        module: Of one device.
+        partitioned: How the whole was cut.
+    """
+    operations = tuple(_part_of_cut(operation, partitioned.cuts) for operation in module.operations)
+    return replace(module, operations=operations)
+
+
+def _part_of_cut(operation: Operation, cuts: Sequence[Cut]) -> Operation:
+    if operation.attributes.get("call_target_name") != PART_OF_CALL:
+        return operation
+    cut = cuts[BatchedCall.parse(operation.attributes["backend_config"]).number]
+    rows = (cut.row,) if cut.row >= 0 else ()
+    return replace(operation, opcode=cut.intrinsic.opcode, attributes=cut.attributes, framework=rows)
+
+
+def _put_back(block: Any, cut: Cut, number: int) -> None:
     results = [block.arguments[position] for position in cut.results]
-    name, attributes = _operation(cut)
+    name, attributes = _operation(cut, number)
     end = _terminator(block)
     operands = [end.operands[position] for position in cut.operands]
     is_barrier = cut.intrinsic.opcode == BARRIER  # it gives all that it takes
@@ -142,9 +166,13 @@ def _described(sharding: str | None) -> Any:
     return ir.Attribute.parse("{}" if sharding is None else f'{{{SHARDING} = "{sharding}"}}')
 
 
-def _operation(cut: Cut) -> tuple[str, dict[str, str]]:
+def _operation(cut: Cut, number: int) -> tuple[str, dict[str, str]]:
     """Its name and the text of its attributes."""
     attributes = cut.intrinsic.attributes
+    if axes := _BATCH_AXES.get(cut.intrinsic.opcode):
+        config = BatchedCall(number, axes).config
+        named = {"call_target_name": f'"{WHOLE_CALL}"', "backend_config": f'"{config}"'}
+        return "stablehlo.custom_call", named
     if cut.intrinsic.opcode == "activation":
         return _CHLO[attributes["function"]], {}
     if cut.intrinsic.opcode == BARRIER:

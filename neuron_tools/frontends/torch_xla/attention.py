@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from neuron_tools.frontends.torch_xla.spread import is_spread
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
 _aten = torch.ops.aten
@@ -42,12 +41,7 @@ def scaled_dot_product_attention(
 def _is_whole(
     query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, grouped: bool
 ) -> bool:
-    """What the `neuron` device computes whole: `choose_attention` of `csrc/attention_kernels.cpp`.
-
-    Nothing of a program that is partitioned: the partitioner does not know the operation.
-    """
-    if is_spread():
-        return False
+    """What the `neuron` device computes whole: `choose_attention` of `csrc/attention_kernels.cpp`."""
     if not all(
         isinstance(tensor, XlaTensor) for tensor in (query, key, value, *([] if mask is None else [mask]))
     ):

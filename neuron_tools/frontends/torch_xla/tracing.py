@@ -19,14 +19,15 @@ from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor
 from neuron_tools.frontends.torch_lowering.intrinsics import call_name, operator_name
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PartOfModule
+from neuron_tools.frontends.torch_xla.chosen_classes import COMPARED
 from neuron_tools.frontends.torch_xla.graph import RecordedGraph, RecordedOperation, ValueNumber
 from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.records.program import FrameworkOperation
 
 _ORIGIN, _NAME = "origin", "operator"
 _aten = torch.ops.aten
-_TAKEN_APART = get_decompositions([_aten.gelu, _aten.gelu_backward])
-"""What a partitioner has no operation for, and torch-mlir spells as a polynomial."""
+_TAKEN_APART = {**get_decompositions([_aten.gelu, _aten.gelu_backward]), **COMPARED}
+"""What a partitioner has no operation for, and torch-mlir spells as a polynomial; and losses."""
 
 
 def lower_recorded(graph: RecordedGraph, outputs: Sequence[int], name: str) -> Module:

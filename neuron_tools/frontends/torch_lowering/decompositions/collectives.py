@@ -21,6 +21,7 @@ OPCODES: Mapping[str, str] = {
     "broadcast": "collective_broadcast",
 }
 """PyTorch's functional collective -> StableHLO opcode."""
+_REDUCING = ("all_reduce", "reduce_scatter")
 
 
 @replaces(f"{NAMESPACE}::wait_tensor")
@@ -34,7 +35,9 @@ def _maker(opcode: str) -> Callable[[fx.Node], Intrinsic | None]:
         ranks = ranks_of(node.args[-1])
         if ranks is None:
             return None
-        return Intrinsic(opcode, {"replica_groups": ranks, "replica_groups_shape": (1, len(ranks))})
+        attributes = {"replica_groups": ranks, "replica_groups_shape": (1, len(ranks))}
+        reduction = {"reduction": node.args[1]} if opcode in _REDUCING else {}
+        return Intrinsic(opcode, {**attributes, **reduction})
 
     return make
 

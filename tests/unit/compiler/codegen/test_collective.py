@@ -86,3 +86,15 @@ def test_a_collective_in_a_loop_is_taken_part_in_each_trip():
     program = compiled(body)
     assert len(program.collectives) == 3
     assert sorted(program.dmas["collective"].tolist()) == [0, 1, 2]
+
+
+def test_operands_of_one_collective_move_together():
+    other = tensor((32, 64))
+    program = compiled(
+        f"""func.func @main(%a: {SHARD}, %b: {other}) -> ({SHARD}, {other}) {{
+        %r:2 = "stablehlo.all_reduce"(%a, %b) <{{{GROUPS}}}> {SUM} : ({SHARD}, {other}) -> ({SHARD}, {other})
+        return %r#0, %r#1 : {SHARD}, {other}
+        }}"""
+    )
+    (part,) = program.collectives
+    assert part.byte_count == SHARD_BYTES + 32 * 64 * 4

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
+from neuron_tools.compiler.passes.attention import find_attention
+from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.frontends.torch_xla import XlaTensor, spread, sync
 from neuron_tools.frontends.torch_xla.barrier import put_barrier
 from neuron_tools.frontends.torch_xla.marking import mark
@@ -115,3 +118,44 @@ def test_on_one_core_a_program_is_what_it_would_be_without(spread_over_two, monk
     assert [row.name for row in spread_over_two.last.framework] == ["aten::exp", "aten::add"]
     assert result.lazy.sharding == Sharding()
     assert torch.equal(after.cpu(), rows.cpu().exp() + 1)
+
+
+def attended(sharding, dtype=torch.float32, mask=None):
+    """Attention and its gradients on the device, and on the CPU: (4, 4, 48, 16)."""
+    torch.manual_seed(0)
+    given = [torch.randn(4, 4, 48, 16, dtype=dtype) for _ in range(3)]
+    on_device = [marked(tensor, sharding).requires_grad_() for tensor in given]
+    on_host = [tensor.clone().requires_grad_() for tensor in given]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for tensors, hides in ((on_device, None if mask is None else mask.to("xla")), (on_host, mask)):
+        attend(*tensors, attn_mask=hides, is_causal=mask is None).square().sum().backward()
+    sync()
+    return [tensor.grad for tensor in on_device], [tensor.grad for tensor in on_host]
+
+
+@pytest.mark.parametrize("counts", [(CORES, 1, 1, 1), (1, CORES, 1, 1)], ids=["batch", "heads"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mask", [None, torch.randn(4, 1, 48, 48)], ids=["causal", "mask of all heads"])
+def test_attention_stays_whole_on_each_core(spread_over_two, counts, dtype, mask):
+    sharding = Sharding.of(counts, range(CORES))
+    gradients, expected = attended(sharding, dtype, mask=None if mask is None else mask.to(dtype))
+    module = spread_over_two.last
+    (backward,) = [each for each in module.operations if each.opcode == ATTENTION_GRADIENT]
+    part = (4 // counts[0], 4 // counts[1], 48, 16)
+    assert {module.shape_of(result) for result in backward.results[:3]} == {part}
+    assert [row.name for row in (module.framework[at] for at in backward.framework)] == [
+        "aten::_scaled_dot_product_fused_attention_overrideable_backward"
+    ]
+    assert len(find_attention(optimise(module))) == 1
+    assert not {"all_gather", "all_to_all"} & set(opcodes(module))
+    assert gradients[0].lazy.sharding == sharding
+    for gradient, right in zip(gradients, expected):
+        assert torch.allclose(gradient.cpu(), right, atol=1e-2 if dtype is torch.bfloat16 else 1e-5)
+
+
+def test_attention_whose_rows_are_cut_gathers_them(spread_over_two):
+    gradients, expected = attended(Sharding.of((1, 1, CORES, 1), range(CORES)))
+    module = spread_over_two.last
+    (backward,) = [each for each in module.operations if each.opcode == ATTENTION_GRADIENT]
+    assert {module.shape_of(result) for result in backward.results} == {(4, 4, 48, 16)}
+    assert all(torch.allclose(one.cpu(), other, atol=1e-5) for one, other in zip(gradients, expected))
