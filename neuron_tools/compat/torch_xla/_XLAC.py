@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from neuron_tools.frontends.torch_xla import METRICS
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
 from .core import xla_model as xm
@@ -23,6 +24,11 @@ def _xla_sync_multi(
     xm.unlazy(tensors)
     if wait:
         xm.wait_device_ops()
+
+
+def _xla_increment_counter(name: str, value: int) -> None:
+    """Add to a counter of `torch_xla.debug.metrics`."""
+    METRICS.counters[name] += value
 
 
 def _get_ir_debug() -> bool:

@@ -16,11 +16,11 @@ from neuron_tools.frontends import torch_xla as _front_end
 
 _front_end.register()
 
-from . import _XLAC, core, distributed, runtime  # noqa: E402  # the device first
+from . import _XLAC, core, distributed, experimental, runtime  # noqa: E402  # the device first
 
 __all__ = [
-    "_XLAC", "compile", "core", "device", "device_count", "devices", "distributed", "launch", "manual_seed",
-    "real_devices", "runtime", "step", "sync",
+    "_XLAC", "compile", "core", "device", "device_count", "devices", "distributed", "experimental", "launch",
+    "manual_seed", "real_devices", "runtime", "step", "sync",
 ]  # fmt: skip
 __version__ = "2.9.0"
 
@@ -66,7 +66,8 @@ def step() -> Iterator[None]:
     """Run what the block records as a graph of its own."""
     sync()
     try:
-        yield
+        with experimental.eager_mode_context(False):
+            yield
     finally:
         sync()
 

@@ -22,13 +22,13 @@ world_size = process_count = _model.xrt_world_size
 
 
 def global_runtime_device_count() -> int:
-    """NeuronCores of the job: each process has one, and all where one program is partitioned over them."""
-    return _spread.core_count() if is_spmd() else world_size()
+    """NeuronCores of the job: each of several processes has one, and a lone process may use all."""
+    return world_size() if world_size() > 1 else _spread.core_count()
 
 
 def addressable_runtime_device_count() -> int:
     """NeuronCores of this process."""
-    return _spread.core_count() if is_spmd() else 1
+    return 1 if world_size() > 1 else _spread.core_count()
 
 
 global_device_count = global_runtime_device_count
@@ -65,6 +65,7 @@ def use_spmd(auto: bool = False) -> None:
         )
     _sync()
     _spread.spread_programs()
+    os.environ["XLA_USE_SPMD"] = "1"
 
 
 if os.environ.get("XLA_USE_SPMD", "0").lower() in ("1", "true"):

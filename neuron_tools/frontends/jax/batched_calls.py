@@ -86,12 +86,11 @@ class _Cut:
         kept = [count if extent > 1 else 1 for count, extent in zip(self.counts, extents)]
         if math.prod(kept) == 1:
             return xla_client.HloSharding.replicate()
-        grid = np.array(self.devices).reshape(*self.counts, -1)
-        whole = [axis for axis, (now, before) in enumerate(zip(kept, self.counts)) if now != before]
-        cut = [axis for axis in range(len(self.counts)) if axis not in whole]
-        order = grid.transpose(*cut, *whole, len(self.counts)).ravel()
-        tiles = [*kept, *[1] * (len(extents) - len(kept)), len(order) // math.prod(kept)]
-        listed = ",".join(map(str, order))
+        axes = range(len(kept))
+        order = [*(axis for axis in axes if kept[axis] > 1), *(axis for axis in axes if kept[axis] == 1)]
+        grid = np.array(self.devices).reshape(*self.counts, -1).transpose(*order, len(order))
+        tiles = [*kept, *[1] * (len(extents) - len(kept)), grid.size // math.prod(kept)]
+        listed = ",".join(map(str, grid.ravel()))
         text = f"{{devices=[{','.join(map(str, tiles))}]{listed} last_tile_dim_replicate}}"
         return xla_client.HloSharding.from_string(text)
 
@@ -109,19 +108,21 @@ def _chosen(shardings: Iterable[Any], shapes: Sequence[Any], axes: int) -> _Cut 
     """The cut into most parts among those of some tensors, along axes that it divides."""
     found = [cut for each in shardings if (cut := _cut_of(each, axes)) is not None]
     best = max(found, key=lambda cut: cut.parts, default=None)
-    if best is None:
-        return None
-    divided = [
-        all(shape.dimensions()[axis] == 1 or shape.dimensions()[axis] % count == 0 for shape in shapes)
-        for axis, count in enumerate(best.counts)
+    return best and _divided(best, [tuple(shape.dimensions()) for shape in shapes])
+
+
+def _divided(cut: _Cut, extents: Sequence[Sequence[int]]) -> _Cut:
+    """The same where it divides all tensors; along other axes these are whole."""
+    axes = range(len(cut.counts))
+    kept = [
+        axis
+        for axis in axes
+        if all(each[axis] == 1 or each[axis] % cut.counts[axis] == 0 for each in extents)
     ]
-    if all(divided):
-        return best
-    counts = tuple(count if ok else 1 for count, ok in zip(best.counts, divided))
-    cut, whole = ([axis for axis in range(axes) if divided[axis] is ok] for ok in (True, False))
-    grid = np.array(best.devices).reshape(*best.counts, -1)
-    ordered = grid.transpose(*cut, *whole, axes).ravel()
-    return _Cut(counts, tuple(int(device) for device in ordered))
+    rest = [axis for axis in axes if axis not in kept]
+    counts = tuple(count if axis in kept else 1 for axis, count in enumerate(cut.counts))
+    ordered = np.array(cut.devices).reshape(*cut.counts, -1).transpose(*kept, *rest, len(cut.counts))
+    return _Cut(counts, tuple(int(device) for device in ordered.ravel()))
 
 
 def _parts(shape: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from neuron_tools.device import native
 from neuron_tools.frontends.torch_xla import attention, collectives, precision, spread
 from neuron_tools.frontends.torch_xla.errors import XlaError
-from neuron_tools.frontends.torch_xla.execution import current_graph, sync
+from neuron_tools.frontends.torch_xla.execution import current_graph, is_eager, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import current_origin
@@ -63,6 +63,7 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Compute an operation's values beside the program's clock, and add it to the graph."""
+    METRICS.count(_counter(func))
     leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
     _refuse_others(func, leaves)
     with native.unrecorded(), spread.whole_values():
@@ -80,7 +81,15 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         graph.add(func, numbered, structure, lazies, origin)
         for tensor in before.values():
             _follow_shape(tensor)
+    if is_eager():
+        sync()
     return pytree.tree_unflatten(results, made_structure)
+
+
+@cache
+def _counter(func: Any) -> str:
+    """The counter of an operator that is recorded: "xla::add"."""
+    return f"xla::{func._schema.name.split('::')[-1]}"
 
 
 def _view(tensor: XlaTensor, size: Sequence[int]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +42,7 @@ class KnownGraph:
 
 
 _current = RecordedGraph()
+_eager: list[bool] = [False]
 _known: dict[GraphSignature, KnownGraph] = {}
 _numbers = itertools.count()
 
@@ -47,6 +50,27 @@ _numbers = itertools.count()
 def current_graph() -> RecordedGraph:
     """The graph that operations are added to now."""
     return _current
+
+
+def is_eager() -> bool:
+    """Whether each operation is a graph of its own."""
+    return _eager[0]
+
+
+@contextmanager
+def eagerly(enable: bool) -> Iterator[bool]:
+    """A block in which each operation is a graph of its own, or not; gives what was so before."""
+    before = set_eager(enable)
+    try:
+        yield before
+    finally:
+        set_eager(before)
+
+
+def set_eager(enable: bool) -> bool:
+    """Let each operation be a graph of its own from now on, or not; what was so before."""
+    before, _eager[0] = _eager[0], enable
+    return before
 
 
 def sync() -> None:

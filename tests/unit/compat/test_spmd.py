@@ -15,6 +15,7 @@ from neuron_tools.frontends.torch_xla import XlaError, spread, sync
 def xs(monkeypatch):
     uninstall = compat.install()
     monkeypatch.setattr(spread, "_on", [False])
+    monkeypatch.setenv("XLA_USE_SPMD", "0")
     monkeypatch.setattr(spread, "core_count", lambda: 2)
     import torch_xla.distributed.spmd as xs
     import torch_xla.runtime as xr

@@ -129,6 +129,36 @@ def test_a_compiled_function_is_a_step_of_its_own(xm):
     assert "UncachedCompile" in met.metrics_report() or "CachedCompile" in met.metrics_report()
 
 
+def test_in_eager_mode_each_operation_is_a_graph_but_in_compiled_functions(xm):
+    import torch_xla
+    from torch_xla.debug import metrics
+
+    def graphs(function):
+        xm.mark_step()
+        metrics.clear_all()
+        function()
+        return sum(metrics.counter_value(name) or 0 for name in ("UncachedCompile", "CachedCompile"))
+
+    values = torch.ones(3).to("xla")
+    with torch_xla.experimental.eager_mode_context(True):
+        assert graphs(lambda: values * 2 + 1) == 2
+        assert graphs(torch_xla.compile(lambda: values * 2 + 1)) == 1
+        assert torch_xla.experimental.is_eager_mode()
+    assert not torch_xla.experimental.is_eager_mode()
+
+
+def test_counters_tell_what_was_recorded_and_what_fell_back(xm):
+    from torch_xla.debug import metrics
+
+    metrics.clear_all()
+    values = torch.tensor([0.0, 2.0]).to("xla") + 1
+    assert metrics.counter_value("xla::add") == 1
+    assert metrics.executed_fallback_ops() == []
+    values.nonzero()
+    assert metrics.executed_fallback_ops() == ["aten::nonzero"]
+    assert "aten::nonzero" in metrics.short_metrics_report(counter_names=["MarkStep"])
+
+
 def test_an_nki_kernel_is_an_operation_of_the_step(xm):
     import nki
     import nki.isa as nisa

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from neuron_tools.frontends.torch_xla import METRICS as _metrics
 
+_FALLBACK = "aten::"
+
 
 def counter_names() -> list[str]:
     """Names of the counters."""
@@ -16,6 +18,11 @@ def counter_names() -> list[str]:
 def counter_value(name: str) -> int | None:
     """A counter's value; None for one that was never counted."""
     return _metrics.counters.get(name)
+
+
+def executed_fallback_ops() -> list[str]:
+    """Names of the operators that ran on the CPU: nothing computes them on the device."""
+    return [name for name in counter_names() if name.startswith(_FALLBACK)]
 
 
 def metric_names() -> list[str]:
@@ -58,12 +65,12 @@ def short_metrics_report(
     """Some metrics and counters as text.
 
     Args:
-        counter_names: Counters that are told, where they were counted.
+        counter_names: Counters that are told, where they were counted, and those of fallbacks.
         metric_names: Metrics that are told, where there are samples.
     """
     return _report(
         [name for name in metric_names if name in _metrics.samples],
-        [name for name in counter_names if name in _metrics.counters],
+        [*(name for name in counter_names if name in _metrics.counters), *executed_fallback_ops()],
     )
 
 

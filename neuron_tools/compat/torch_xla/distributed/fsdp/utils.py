@@ -1,4 +1,4 @@
-"""`torch_xla.distributed.fsdp.utils`: activation checkpointing of a module."""
+"""`torch_xla.distributed.fsdp.utils`: activation checkpointing of a module; linear layers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+from neuron_tools.frontends.torch_xla.linear import apply_xla_patch_to_nn_linear
+
+__all__ = ["apply_xla_patch_to_nn_linear", "checkpoint_module"]
 
 
 def checkpoint_module(module: nn.Module) -> nn.Module:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,11 @@ from neuron_tools.compat.absent import names_of
 from neuron_tools.frontends.torch_xla import spread
 from neuron_tools.frontends.torch_xla.barrier import put_barrier
 from neuron_tools.frontends.torch_xla.errors import XlaError
+from neuron_tools.frontends.torch_xla.linear import (
+    XLAPatchedLinear,
+    apply_xla_patch_to_nn_linear,
+    xla_patched_nn_linear_forward,
+)
 from neuron_tools.frontends.torch_xla.marking import mark
 from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
@@ -50,10 +54,11 @@ class Mesh:
         self,
         device_ids: NDArray[Any] | Sequence[int],
         mesh_shape: Sequence[int],
-        axis_names: Sequence[str] = (),
+        axis_names: Sequence[str] | None = (),
     ) -> None:
         self.device_ids = np.asarray(device_ids).ravel()
-        self.mesh_shape, self.axis_names = tuple(int(extent) for extent in mesh_shape), tuple(axis_names)
+        self.mesh_shape = tuple(int(extent) for extent in mesh_shape)
+        self.axis_names = tuple(axis_names or ())
         if len(self.device_ids) != math.prod(self.mesh_shape):
             raise XlaError(
                 f"A mesh of shape {self.mesh_shape} has {math.prod(self.mesh_shape)} cores and got "
@@ -134,7 +139,7 @@ class HybridMesh(Mesh):
         *,
         ici_mesh_shape: Sequence[int],
         dcn_mesh_shape: Sequence[int] | None = None,
-        axis_names: Sequence[str] = (),
+        axis_names: Sequence[str] | None = (),
     ) -> None:
         among = dcn_mesh_shape or (1,) * len(ici_mesh_shape)
         self.ici_mesh_shape, self.dcn_mesh_shape = tuple(ici_mesh_shape), tuple(among)
@@ -280,46 +285,6 @@ def mark_sharding_with_gradients(t: torch.Tensor, mesh: Mesh, partition_spec: Pa
     """A tensor that lies over the cores so, as its gradient will."""
     marked: torch.Tensor = MarkShardingFunction.apply(t, mesh, partition_spec)
     return marked
-
-
-class XLAPatchedLinear(torch.autograd.Function):
-    """`nn.Linear` without a reshape between rows and batches, which would hide how they are cut."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """input @ weight.T + bias."""
-        ctx.save_for_backward(input, weight, bias)
-        product = torch.einsum("...n,mn->...m", input, weight)
-        return product if bias is None else product + bias
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
-        """Gradients of all three."""
-        input, weight, bias = ctx.saved_tensors
-        of_bias = None if bias is None else torch.einsum("...m->m", grad_output)
-        return (
-            torch.einsum("...m,mn->...n", grad_output, weight),
-            torch.einsum("...m,...n->mn", grad_output, input),
-            of_bias,
-        )
-
-
-def xla_patched_nn_linear_forward(m: torch.nn.Linear, input: torch.Tensor) -> torch.Tensor:
-    """The forward pass of a linear layer by `XLAPatchedLinear`."""
-    result: torch.Tensor = XLAPatchedLinear.apply(input, m.weight, m.bias)
-    return result
-
-
-def apply_xla_patch_to_nn_linear(
-    module: torch.nn.Module, fn: Callable[..., torch.Tensor] = xla_patched_nn_linear_forward
-) -> torch.nn.Module:
-    """Let a module's linear layers compute their results by a function."""
-    for part in module.modules():
-        if isinstance(part, torch.nn.Linear):
-            part.forward = MethodType(fn, part)
-    return module
 
 
 def apply_backward_optimization_barrier(m: torch.nn.Module) -> None:
