@@ -19,7 +19,7 @@ from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, intrinsic_of, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.pairs import COMPLEX, is_complex, stored, value_of
-from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
+from neuron_tools.frontends.torch_lowering.verdicts import UNTRIED, VERDICTS
 
 
 class GraphBuilder:
@@ -139,6 +139,8 @@ class GraphBuilder:
             copy.meta["intrinsic"] = verdict
         elif verdict is not None:
             return self._taken_apart(copy, verdict)
+        else:
+            copy.meta[UNTRIED] = True
         return copy
 
     def _taken_apart(self, node: fx.Node, decomposition: Callable[..., Any]) -> Any:

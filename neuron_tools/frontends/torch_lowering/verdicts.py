@@ -14,6 +14,8 @@ from neuron_tools.frontends.torch_lowering.decompositions import fallback_table
 from neuron_tools.frontends.torch_lowering.fake import signature
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, operator_name, unlowered
 
+UNTRIED = "untried"
+"""Key of a node's `meta`: there was no verdict on such a call when the node was made."""
 Verdict = Intrinsic | Callable[..., Any]
 
 
@@ -34,12 +36,17 @@ class Verdicts:
     def refuse(self, node: fx.Node, reason: str) -> bool:
         """Learn that a call could not be lowered: try PyTorch's decomposition, and then give up.
 
+        Another call of its signature, in this graph or in another thread's, may have been refused since the
+        node was made: then what was concluded from that is still to be tried.
+
         Returns:
-            Whether the verdict on it has changed.
+            Whether the verdict on it has changed since the node was made.
         """
         key = _key(node)
         fallback = fallback_table().get(node.target)
         known = self._verdicts.get(key)
+        if known is not None and node.meta.get(UNTRIED):
+            return True
         if isinstance(known, Intrinsic):
             return False
         if fallback is not None and known is None:

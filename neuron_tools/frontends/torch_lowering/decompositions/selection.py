@@ -195,6 +195,17 @@ def _histogram(tensor: Any, bins: int = 100, min: float = 0, max: float = 0) -> 
     return (position.unsqueeze(1) == torch.arange(bins)).sum(0).to(tensor.dtype)
 
 
+@decomposes(_aten._amp_update_scale.default)
+def _updated_loss_scale(
+    scale: Any, successes: Any, found_inf: Any, growth: float, backoff: float, interval: int
+) -> tuple[Any, Any]:
+    """What `GradScaler` scales the next loss by, and the steps without overflow since that last changed."""
+    overflowed, successes = found_inf > 0, successes + 1
+    grows, grown = successes == interval, scale * growth
+    kept = torch.where(grows & torch.isfinite(grown), grown, scale)
+    return torch.where(overflowed, scale * backoff, kept), torch.where(overflowed | grows, 0, successes)
+
+
 @replaces(_aten.equal.default)
 def _equal(first: Any, second: Any) -> Any:
     if first.shape != second.shape:

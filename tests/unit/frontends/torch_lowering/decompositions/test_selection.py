@@ -28,3 +28,13 @@ def test_a_refused_top_in_order_is_the_head_of_a_sort_and_not_itself_again(dim, 
     values, indices = refused(data, 3, dim, largest)
     assert torch.equal(values, data.topk(3, dim, largest)[0])
     assert torch.equal(data.gather(dim, indices), values)
+
+
+@pytest.mark.parametrize(
+    ("scale", "successes", "overflow"),
+    [(8.0, 1, 0.0), (8.0, 2, 0.0), (8.0, 2, 1.0), (8.0, 0, 1.0), (3e38, 2, 0.0)],
+)
+def test_a_loss_scale_grows_after_steps_without_overflow_and_shrinks_at_one(scale, successes, overflow):
+    before = [torch.tensor(scale), torch.tensor(successes, dtype=torch.int32), torch.tensor(overflow)]
+    expected = aten._amp_update_scale.default(*before, 2.0, 0.5, 3)
+    assert lowered(aten._amp_update_scale.default, *before, 2.0, 0.5, 3) == list(expected)
