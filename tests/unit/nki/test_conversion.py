@@ -1,4 +1,4 @@
-"""Conversions by tables give what ml_dtypes gives, element by element."""
+"""Conversions by tables and by bits give what ml_dtypes and NumPy give, element by element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from neuron_tools.nki.conversion import as_element
 BYTE_FLOATS = (
     ml_dtypes.float8_e4m3, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float4_e2m1fn,
 )  # fmt: skip
-WIDER = (np.float32, np.float16, ml_dtypes.bfloat16)
+TWO_BYTES = (np.float16, ml_dtypes.bfloat16)
+WIDER = (np.float32, *TWO_BYTES)
 
 
 def bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -45,6 +46,30 @@ def test_rounding_is_to_nearest_even(wider: Any, element: Any) -> None:
 def test_every_code_widens_exactly(wider: Any, element: Any) -> None:
     codes = np.arange(16 if element is ml_dtypes.float4_e2m1fn else 256, dtype=np.uint8).view(element)
     np.testing.assert_array_equal(bits(as_element(codes, np.dtype(wider))), bits(codes.astype(wider)))
+
+
+@pytest.mark.parametrize("element", TWO_BYTES)
+def test_every_float_of_two_bytes_widens_exactly(element: Any) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16).view(element)
+    wide = as_element(codes, np.dtype(np.float32))
+    np.testing.assert_array_equal(bits(wide), bits(codes.astype(np.float32)))
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in cast")
+@pytest.mark.parametrize("element", TWO_BYTES)
+def test_two_bytes_hold_the_nearest_float_or_the_even_one(element: Any) -> None:
+    ends = np.array([0, 1, 0xFFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xF000], np.uint32)
+    values = (np.arange(1 << 16, dtype=np.uint32)[:, None] << 16 | ends).view(np.float32)
+    np.testing.assert_array_equal(bits(as_element(values, np.dtype(element))), bits(values.astype(element)))
+
+
+@pytest.mark.parametrize("element", TWO_BYTES)
+@pytest.mark.parametrize("columns", [3, 3_000])
+def test_floats_of_any_layout_keep_their_shape(element: Any, columns: int) -> None:
+    values = np.linspace(-9, 9, 8 * columns, dtype=np.float32).reshape(8, columns)[::2, ::-1].T
+    narrow = as_element(values, np.dtype(element))
+    np.testing.assert_array_equal(narrow, values.astype(element))
+    np.testing.assert_array_equal(as_element(narrow[1:], values.dtype), narrow[1:].astype(np.float32))
 
 
 def test_large_and_strided_arrays_keep_their_shape() -> None:
