@@ -9,6 +9,7 @@ table hold every flushed row exactly once, and the rows' order does not depend o
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -273,11 +274,16 @@ def _writing(directory: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowInvalid) as error:
         raise ProfileWriteError(
-            f"The profile {directory} cannot be written ({_reason(error)}). What was written until now can "
+            f"The profile {directory} cannot be written ({reason_of(error)}). What was written until now can "
             "be opened; free space or choose another folder."
         ) from error
 
 
-def _reason(error: Exception) -> str:
-    number = getattr(error, "errno", None)
+def reason_of(error: BaseException) -> str:
+    """Why something could not be written, in the system's words.
+
+    Arrow hides the system's error number in its text.
+    """
+    found = re.search(r"\[errno (\d+)\]", str(error), re.IGNORECASE)
+    number = getattr(error, "errno", None) or (int(found[1]) if found else None)
     return os.strerror(number) if number else str(error).rstrip(".")

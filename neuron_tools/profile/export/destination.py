@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from neuron_tools.errors import UsageError
 from neuron_tools.profile.export.report import ExportError, RowCounter
+from neuron_tools.profile.store.placing import placed_folder, umask
 
 
 @contextmanager
@@ -52,16 +52,8 @@ def new_folder(path: Path, *, force: bool) -> Iterator[Path]:
         ExportError: The disk is full or cannot be written.
     """
     _require_free(path, force=force)
-    with _explaining(path):
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
-    try:
-        with _explaining(path):
-            yield temporary
-            temporary.chmod(0o777 & ~_umask())
-            _take_place(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with _explaining(path), placed_folder(path) as temporary:
+        yield temporary
 
 
 def write_batches(
@@ -99,24 +91,6 @@ def _require_free(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path} exists; choose another name or allow overwriting with --force.")
 
 
-def _take_place(temporary: Path, path: Path) -> None:
-    """Puts `temporary` where `path` is; what was there comes back if that fails."""
-    if not os.path.lexists(path):
-        temporary.rename(path)
-        return
-    aside = temporary.with_name(temporary.name + ".old")
-    path.rename(aside)
-    try:
-        temporary.rename(path)
-    except BaseException:
-        aside.rename(path)
-        raise
-    if aside.is_dir() and not aside.is_symlink():
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        aside.unlink()
-
-
 @contextmanager
 def _explaining(path: Path) -> Iterator[None]:
     try:
@@ -126,12 +100,6 @@ def _explaining(path: Path) -> Iterator[None]:
         raise ExportError(f"Cannot write {path}: {reason}. Free space or choose another place.") from error
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _use_umask(path: Path) -> None:
     """`mkstemp` makes private files; an export is as readable as any file its user writes."""
-    path.chmod(0o666 & ~_umask())
+    path.chmod(0o666 & ~umask())

@@ -18,6 +18,7 @@ from neuron_tools.profile.derive import DERIVED_TABLES, derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
+from neuron_tools.profile.placed_profile import placed_profile, require_place
 from neuron_tools.profile.schema import TABLES, TableSchema
 from neuron_tools.profile.store import layout
 from neuron_tools.profile.writer import ProfileWriter
@@ -67,6 +68,7 @@ def export_slice(
 
     Raises:
         UsageError: The destination exists and `force` is False, the stretch is empty, or nothing is in it.
+        NotAProfileError: Something other than a profile would be replaced.
         ProfileWriteError: The profile cannot be written.
     """
     target = Path(destination_path)
@@ -74,10 +76,7 @@ def export_slice(
         raise UsageError(
             f"From {start_ns} ns to {end_ns} ns is no stretch of time: start before the end, from 0 on."
         )
-    if target.exists() and not force:
-        raise UsageError(
-            f"{target} exists: choose another folder with -o, or allow overwriting with --force."
-        )
+    require_place(target, force=force)
     tables = Tables(profile)
     cut = _Cut(tables, start_ns, end_ns)
     chosen = [
@@ -88,11 +87,11 @@ def export_slice(
     counts: dict[str, int] = {}
     rows = RowCounter(progress, sum(tables.count(name) for name in chosen))
     about = {key: value for key, value in profile.metadata.items() if key not in _OWN_KEYS}
-    with ProfileWriter(target, {**about, "slice_ns": [start_ns, end_ns]}, overwrite=force) as writer:
+    with placed_profile(target, {**about, "slice_ns": [start_ns, end_ns]}, force=force) as writer:
         for name in chosen:
             counts[name] = _write(cut, name, writer)
             rows.advance(tables.count(name))
-        _derive(target, counts, writer)
+        _derive(counts, writer)
     return ExportReport((target,), counts)
 
 
@@ -121,12 +120,12 @@ def _fill_required(columns: dict[str, Any], table: str) -> None:
             columns[name] = column.fill_null(pa.scalar(nothing).cast(column.type))
 
 
-def _derive(target: Path, counts: Mapping[str, int], writer: ProfileWriter) -> None:
+def _derive(counts: Mapping[str, int], writer: ProfileWriter) -> None:
     if any(counts.get(name) for name in DEVICE_TABLES):
-        derive_tables(target, writer)
+        derive_tables(writer.directory, writer)
         return
     writer.flush()
-    stored = {name for name, _ in layout.stored_tables(target)}
+    stored = {name for name, _ in layout.stored_tables(writer.directory)}
     writer.replace("SchemaFields", schema_fields(sorted(stored | {"SchemaFields"})))
 
 

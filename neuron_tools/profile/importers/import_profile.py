@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -22,8 +21,9 @@ from neuron_tools.profile.importers.formats import recognise
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.refused import folder_refusal
 from neuron_tools.profile.importers.trace_file import TraceFile
+from neuron_tools.profile.placed_profile import placed_profile, refusal, require_place
 from neuron_tools.profile.store import layout
-from neuron_tools.profile.writer import ProfileWriteError, ProfileWriter
+from neuron_tools.profile.writer import ProfileWriter
 
 DEVICE_TABLES = frozenset({"Instruction", "DmaPacketAggregated", "DmaPacket"})
 _MAY_BE_EMPTY = frozenset({"ThrottleSummary", "SchemaFields"})
@@ -72,7 +72,9 @@ def import_traces(
         What was made.
 
     Raises:
-        UsageError: The destination exists and `force` is False, or no file was named.
+        UsageError: The destination exists and `force` is False, its folder does not exist, or no file was
+            named.
+        NotAProfileError: Something other than a profile would be replaced.
         TraceError: A file is in no known format, or nothing of it can be used.
         ProfileWriteError: The profile cannot be written.
 
@@ -84,10 +86,7 @@ def import_traces(
     target = Path(destination)
     if not files:
         raise UsageError("Name at least one trace to import.")
-    if target.exists() and not force:
-        raise UsageError(
-            f"{target} exists: choose another folder with -o, or allow overwriting with --force."
-        )
+    require_place(target, force=force)
     recordings: list[Recording] = []
     staging = _staging_folder(target)
     try:
@@ -100,7 +99,7 @@ def import_traces(
     except OSError as error:
         if error.errno not in _CANNOT_WRITE:
             raise
-        raise _refusal(target, error) from error
+        raise refusal(target, error) from error
     finally:
         for recording in recordings:
             recording.finish()
@@ -108,19 +107,10 @@ def import_traces(
 
 
 def _staging_folder(target: Path) -> Path:
-    if not target.parent.is_dir():
-        raise UsageError(f"The folder {target.parent} does not exist; make it first.")
     try:
         return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".importing", dir=target.parent))
     except OSError as error:
-        raise _refusal(target, error) from error
-
-
-def _refusal(target: Path, error: OSError) -> ProfileWriteError:
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return ProfileWriteError(
-        f"The profile {target} cannot be written ({reason}): free space or choose another folder with -o."
-    )
+        raise refusal(target, error) from error
 
 
 def _read(path: Path, folder: Path, *, is_alone: bool, with_arguments: bool) -> Recording:
@@ -169,7 +159,7 @@ def _write(recordings: Sequence[Recording], target: Path, *, force: bool) -> Imp
         "formats": sorted({recording.format_name for recording in recordings}),
         "clock": related.description,
     }
-    with ProfileWriter(target, metadata, overwrite=force) as writer:
+    with placed_profile(target, metadata, force=force) as writer:
         rows = assemble(recordings, related, writer)
         _derive(recordings, rows, writer)
     warnings = [sentence for recording in recordings for sentence, _ in recording.warnings]
