@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -22,6 +23,9 @@ EACH = Sharding.of((CORES,), range(CORES))
 # A mesh of two times two cores; what is cut along one of its axes lies twice along the other.
 BATCH, BLOCKS = Sharding.of((2, 1), (0, 1, 2, 3)), Sharding.of((2, 2), (0, 2, 1, 3))
 OUTER_ROWS, OUTER_COLUMNS = Sharding.of((2, 1), (0, 2, 1, 3)), Sharding.of((1, 2), (0, 2, 1, 3))
+WIDE = {"rtol": 2e-4, "atol": 2e-5}
+TOLERANCES = {torch.bfloat16: {"rtol": 2**-5, "atol": 2**-7}}
+"""Eight bits of mantissa, and sums over the cores in another order."""
 PADDING = 7.0
 """Stands behind the last part of a dimension that the cores do not divide; no result may depend on it."""
 
@@ -59,8 +63,8 @@ class Cores:
         ):
             for core, part in enumerate(parts):
                 wanted = value.inner.cpu()[Sharding.parse(text).part(value.inner.shape, core)]
-                real = torch.from_numpy(part.copy())[tuple(slice(0, extent) for extent in wanted.shape)]
-                torch.testing.assert_close(real, wanted, rtol=2e-4, atol=2e-5)
+                real = tensor_of(part)[tuple(slice(0, extent) for extent in wanted.shape)]
+                torch.testing.assert_close(real, wanted, **TOLERANCES.get(real.dtype, WIDE))
         return {operation.opcode for operation in lowered.module.operations}
 
 
@@ -130,9 +134,22 @@ def among_replicas(module):
 
 
 def padded(part, shape):
-    whole = np.full(shape, PADDING, part.numpy().dtype)
-    whole[tuple(slice(0, extent) for extent in part.shape)] = part.numpy()
+    values = array_of(part)
+    whole = np.full(shape, PADDING, values.dtype)
+    whole[tuple(slice(0, extent) for extent in part.shape)] = values
     return whole
+
+
+def array_of(tensor):
+    if tensor.dtype is not torch.bfloat16:
+        return tensor.numpy()
+    return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+
+
+def tensor_of(array):
+    if array.dtype != ml_dtypes.bfloat16:
+        return torch.from_numpy(array.copy())
+    return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
 
 
 def parts_on(devices, parts):
@@ -165,10 +182,12 @@ def parts_on(devices, parts):
         (10, ROWS, BLOCKS, EACH, BLOCKS),
     ],
 )
-def test_a_step_of_training(cores, rows, batch, first, bias, second):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_step_of_training(cores, rows, batch, first, bias, second, dtype):
     torch.manual_seed(0)
     values = torch.rand(rows, 8), torch.randn(12, 8) / 3, torch.randn(12) / 3, torch.randn(5, 12) / 3
-    inputs, *weights = (cores.put(value, how) for value, how in zip(values, (batch, first, bias, second)))
+    lies = (batch, first, bias, second)
+    inputs, *weights = (cores.put(value.to(dtype), how) for value, how in zip(values, lies))
     labels = cores.put(torch.arange(rows) % 5)
     weights = [torch.nn.Parameter(weight) for weight in weights]
     optimizer = torch.optim.SGD(weights, lr=0.1)

@@ -92,7 +92,7 @@ class XLAShardedTensor(XlaTensor):
         return [
             XLAShard(
                 whole[part].clone(),
-                list(part) if sharding.tiles else ...,
+                [slice(cut.start, cut.stop, 1) for cut in part] if sharding.tiles else ...,
                 f"NEURON:{core}",
                 parts[:core].count(part),
             )
