@@ -6,6 +6,7 @@ Importing it gives PyTorch the device `xla`.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from neuron_tools.frontends import torch_xla as _front_end
 
 _front_end.register()
+os.environ.setdefault("PJRT_DEVICE", "NEURON")  # as torch-neuronx does
 
 from . import _XLAC, core, distributed, experimental, runtime  # noqa: E402  # the device first
 

@@ -157,13 +157,19 @@ def _refuse_others(func: Any, leaves: Leaves) -> None:
             continue
         if leaf.device.type == "cpu" and leaf.dim() == 0:
             continue
-        if leaf.device.type == "cpu" and func in _TAKES_HOST_INDICES:
+        if leaf.device.type == "cpu" and _takes_tensors_of_the_host(func):
             leaves[position] = from_host(leaf)
             continue
         raise XlaError(
             f"{func.name()} got a tensor of shape {list(leaf.shape)} on {leaf.device} beside one on xla: "
             "move it with .to(xm.xla_device()) first."
         )
+
+
+@cache
+def _takes_tensors_of_the_host(func: Any) -> bool:
+    """Whether PyTorch/XLA moves tensors of the host by itself: indices, and operands of elementwise ones."""
+    return func in _TAKES_HOST_INDICES or (torch.Tag.pointwise in func.tags and not func._schema.is_mutable)
 
 
 @cache

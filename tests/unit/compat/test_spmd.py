@@ -107,10 +107,23 @@ def test_parameters_of_a_wrapped_module_lie_in_parts(xs):
     assert wrapped[1].bias.lazy.sharding == mesh.sharding(("fsdp",))
     with pytest.raises(XlaError, match="wrapped already"):
         SpmdFullyShardedDataParallel(wrapped, mesh=mesh)
-    with pytest.raises(XlaError, match="on cpu: move it with"):
-        SpmdFullyShardedDataParallel(torch.nn.Linear(4, 4), mesh=mesh)
+    with pytest.raises(XlaError, match="There is no mesh"):
+        SpmdFullyShardedDataParallel(torch.nn.Linear(4, 4))
     with pytest.raises(XlaError, match="name the one to cut along 'fsdp'"):
         SpmdFullyShardedDataParallel(model, mesh=xs.get_1d_mesh("data"))
+
+
+def test_parameters_are_cut_along_their_longest_dimension_and_chosen_modules_wrapped(xs, monkeypatch):
+    from torch_xla.distributed.fsdp.wrap import always_wrap_policy
+    from torch_xla.experimental.spmd_fully_sharded_data_parallel import SpmdFullyShardedDataParallel
+
+    mesh = xs.get_1d_mesh("fsdp")
+    monkeypatch.setattr(xs.xla_sharding, "_global_mesh", [mesh])
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Linear(4, 4))
+    wrapped = SpmdFullyShardedDataParallel(model, auto_wrap_policy=always_wrap_policy)
+    assert isinstance(wrapped[0], SpmdFullyShardedDataParallel)
+    assert wrapped[0].module.weight.lazy.sharding == mesh.sharding((None, "fsdp"))
+    assert wrapped[1].module.weight.lazy.sharding == mesh.sharding(("fsdp", None))
 
 
 def test_wrong_uses_get_one_sentence_each(xs, mesh, monkeypatch):

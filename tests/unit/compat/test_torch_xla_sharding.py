@@ -169,3 +169,20 @@ def test_a_structure_is_saved_with_a_file_for_each_tensor(xm, tmp_path):
     assert loaded["weights"][0].tolist() == [0, 1, 2]
     assert loaded["step"] == 7
     assert (tmp_path / "state.tensors" / "tensor_0.pt").is_file()
+
+
+def test_a_checkpointed_module_does_its_whole_forward_pass_again(xm):
+    from torch_xla.distributed.fsdp.utils import checkpoint_module
+
+    class Noted(torch.nn.Linear):
+        calls = 0
+
+        def forward(self, values):
+            result = super().forward(values).relu()
+            self.calls += 1
+            return result
+
+    module = checkpoint_module(Noted(4, 4).to("xla"))
+    module(torch.ones(2, 4, requires_grad=True).to("xla")).sum().backward()
+    assert module.calls == 2
+    assert module.weight.grad is not None

@@ -186,7 +186,8 @@ class ToXlaTensorArena:
 
 
 def send_cpu_data_to_device(datas: Any, device: torch.device, input_sharding: Any = None) -> Any:
-    """The same structure with its tensors on the device."""
+    """The same structure with its tensors on the device; a tensor alone becomes a list of one."""
+    datas = [datas] if type(datas) is torch.Tensor else datas
     return pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, datas)
 
 

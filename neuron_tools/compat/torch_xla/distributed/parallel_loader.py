@@ -39,7 +39,7 @@ class PerDeviceLoader:
         for number, batch in enumerate(self._loader.source):
             if number and number % per_execution == 0:
                 xm.mark_step()
-            moved = xm.send_cpu_data_to_device(batch, self._device)
+            (moved,) = xm.send_cpu_data_to_device([batch], self._device)
             _shard(moved, self._loader.input_sharding)
             yield moved
         xm.mark_step()

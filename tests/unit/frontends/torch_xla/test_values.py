@@ -129,7 +129,13 @@ def test_tensors_tell_their_device_and_print_their_values(xla):
 
 def test_a_tensor_of_the_host_is_refused_beside_one_of_the_device(xla):
     with pytest.raises(XlaError, match=r"shape \[6, 5\] on cpu beside one on xla: move it"):
-        VALUES.to(xla) + VALUES
+        VALUES.to(xla).t() @ VALUES
+
+
+def test_elementwise_operators_take_tensors_of_the_host(xla):
+    for total in (VALUES.to(xla) + VALUES, VALUES + VALUES.to(xla)):
+        assert total.device == xla
+        assert torch.equal(total.cpu(), VALUES + VALUES)
 
 
 def test_new_data_of_a_parameter_are_its_values(xla):
