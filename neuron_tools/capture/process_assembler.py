@@ -16,6 +16,7 @@ from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.device_memory import DeviceMemory
 from neuron_tools.capture.executions import Execution, ExecutionTables
+from neuron_tools.capture.host_samples.main_calls import CallPlaces, MainCalls
 from neuron_tools.capture.host_samples.rows import host_sample_rows
 from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.replicas import replica_process_row
@@ -77,6 +78,7 @@ class ProcessAssembler:
         self._attribution = Attribution()
         self._fused_origins: list[Origin] = []
         self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)
+        self._main_calls = MainCalls()
         self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
         self._memory: DeviceMemory | None = None
         self._known_origins: dict[Origin, ExecutionOrigin] = {}
@@ -172,6 +174,7 @@ class ProcessAssembler:
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:
         definitions, process = self.log.definitions, self.log.definitions.process
+        self._main_calls.add(records)
         pools = self._pools["HostSpan"]
         spans = host_rows.host_spans(records, definitions, self.process_idx, pools, self._stacks)
         self._writer.append("HostSpan", spans)
@@ -252,8 +255,9 @@ class ProcessAssembler:
         """Write what the process's threads did, where they were sampled and it used the device."""
         if self._offset_ns is None:
             return
+        calls = CallPlaces(self._main_calls, self.log.definitions.stacks)
         directory = self.log.directory
-        for rows in host_sample_rows(directory, self.process_idx, self._offset_ns, self._stacks):
+        for rows in host_sample_rows(directory, self.process_idx, self._offset_ns, self._stacks, calls):
             self._writer.append("HostSample", rows)
         self._write_stacks()
 

@@ -12,6 +12,8 @@ from enum import IntEnum
 
 import numpy as np
 
+INTERVAL_NS = 10_000_000
+"""Virtual time from one tick to the next, where nothing keeps the sampler."""
 SAMPLES_FILE = "samples.bin"
 STACKS_FILE = "samples.jsonl"
 

@@ -165,7 +165,11 @@ def _trace_figures(trace: TraceOverview) -> Any:
         numbers = [
             ("Devices", _device_names(trace), count(sum(device.streams for device in devices), "stream")),
             ("Device busy", percent(trace.busy_share), f"of {duration(trace.window_ns)}"),
-            ("Computing", duration(sum(time.computing_ns for time in times)), count(work, "kernel")),
+            (
+                "Computing",
+                duration(sum(time.computing_ns for time in times)),
+                count(work, devices[0].computes),
+            ),
             (
                 "Collectives",
                 duration(communication) if communication else "none",

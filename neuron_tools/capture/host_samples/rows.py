@@ -14,11 +14,14 @@ from neuron_tools.arrays import Ints, Table
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.host_samples.kinds import Activity, activity_of
 from neuron_tools.capture.host_samples.leading import leads
+from neuron_tools.capture.host_samples.main_calls import CallPlaces
 from neuron_tools.capture.host_samples.reading import ProcessSamples, SampledStack, read_samples
 from neuron_tools.capture.stacks import StackRegistry
-from neuron_tools.records.host_samples import SampleKind
+from neuron_tools.records.host_samples import INTERVAL_NS, SampleKind
 from neuron_tools.records.program import Frame
 
+LONG_NS = 2 * INTERVAL_NS
+"""A sample of more time came late: another thread kept Python's lock, or the machine was busy."""
 _PACKAGE = os.path.join(str(Path(__file__).resolve().parents[2]), "")
 _STARTER = "/threading.py"
 _COLLECTION = Activity("garbage_collection")
@@ -27,19 +30,25 @@ _WITHOUT_OBJECTS = ("python", "garbage_collection", "lock", "sleep", "copy", "op
 
 
 def host_sample_rows(
-    directory: Path, process_idx: int, offset_ns: int, stacks: StackRegistry
+    directory: Path, process_idx: int, offset_ns: int, stacks: StackRegistry, calls: CallPlaces
 ) -> list[dict[str, Any]]:
     """Blocks of rows, one for the process and each child that it forked.
+
+    A sample stands for the time since the one before. Where that is long, as the sampler was kept waiting, it
+    begins with the last call of the device from elsewhere: of the time before that nothing is known.
 
     Args:
         directory: The process's log.
         offset_ns: From its own clock to the capture's.
         stacks: Numbers the stacks.
+        calls: When the process's main thread called the device.
     """
     processes = read_samples(directory)
     blocks = []
     for samples in processes:
         records = _on_clock(samples.records, processes[0].records if samples.worker else None, offset_ns)
+        if not samples.worker:
+            records = _from_last_call(records, samples, calls)
         records = _around_collections(records)
         records = records[records["end_ns"] > records["start_ns"]]
         records = records[~np.isin(records["stack"], _own_threads(samples))]
@@ -69,6 +78,20 @@ def _on_clock(records: Table, parent: Table | None, offset_ns: int) -> Table:
             order = np.argsort(wall, kind="stable")
             own = np.interp(records[f"wall_{side}_ns"], wall[order], virtual[order]).astype(np.int64)
         moved[f"{side}_ns"] = np.maximum(own + offset_ns, 0)
+    return moved
+
+
+def _from_last_call(records: Table, samples: ProcessSamples, calls: CallPlaces) -> Table:
+    """Long samples of the main thread from its last call from elsewhere on."""
+    is_thread = records["main"].astype(bool) & (records["kind"] == int(SampleKind.THREAD))
+    late = np.flatnonzero(is_thread & (records["end_ns"] - records["start_ns"] > LONG_NS))
+    places = [
+        {(frame.file, frame.line) for frame in samples.stacks[int(number)].frames}
+        for number in records["stack"][late]
+    ]
+    begun = calls.from_elsewhere(records["end_ns"][late], places)
+    moved: Table = records.copy()
+    moved["start_ns"][late] = np.maximum(records["start_ns"][late], begun)
     return moved
 
 

@@ -14,9 +14,8 @@ from typing import Any
 from neuron_tools.capture.host_samples.frame_text import describe_frame
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device import native
-from neuron_tools.records.host_samples import SAMPLES_FILE, STACKS_FILE
+from neuron_tools.records.host_samples import INTERVAL_NS, SAMPLES_FILE, STACKS_FILE
 
-INTERVAL_NS = 10_000_000
 SWITCH_S = 0.0005
 """How soon the sampler gets Python's lock from a thread that keeps it: a slow line may lose so much."""
 SHORTEST_COLLECTION_NS = 100_000

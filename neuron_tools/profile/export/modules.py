@@ -17,6 +17,7 @@ from neuron_tools.profile.export.timeline import TEXTS, Slices
 from neuron_tools.profile.timeline.depths import DepthAssigner
 
 BACKWARD_SEGMENT = "backward"
+MODULE_CATEGORY = "modules"
 Path = tuple[str, ...]
 
 
@@ -114,12 +115,14 @@ def _together(modules: list[Module], operations: Slices, depth: npt.NDArray[np.i
     own_layers = operations.arguments.get("layer", pa.nulls(len(operations), TEXTS))
     arguments["layer"] = _texts_together(layers, own_layers)
     optional = (operations.source_file, operations.source_line, operations.flow_out, operations.flow_in)
+    category = pa.repeat(MODULE_CATEGORY, count)
     everything = Slices(
         start,
         end,
         _texts_together(names, operations.name),
         arguments,
         *[None if column is None else _after_nulls(column, count) for column in optional],
+        category=None if operations.category is None else _texts_together(category, operations.category),
     )
     order = np.lexsort((depths, -end, start))
     return everything.take(order), order

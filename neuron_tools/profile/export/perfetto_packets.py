@@ -10,7 +10,7 @@ from neuron_tools.arrays import Ints
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.timeline import Track, TrackKind
 from neuron_tools.profile.export.wire import Cells
-from neuron_tools.profile.perfetto_fields import field_number
+from neuron_tools.profile.perfetto_fields import device_text, field_number
 
 TRACE_PACKET = field_number("Trace", "packet")
 TIMESTAMP = field_number("TracePacket", "timestamp")
@@ -52,6 +52,8 @@ def _describe(descriptor: protos.TrackDescriptor, track: Track) -> None:
         descriptor.name = track.name
     if track.kind is TrackKind.COUNTER:
         descriptor.counter.unit_name = track.unit
+    if track.device_idx is not None:
+        descriptor.description = device_text(track.device_idx, track.stream)
 
 
 def state_packet(track: Track, interned: bytes) -> bytes:

@@ -53,6 +53,11 @@ class SpanSource:
     condition: str = "TRUE"
     layered: bool = False
 
+    @property
+    def category(self) -> str | None:
+        """Category of its slices, by which a reader knows what they are; None where each row has its own."""
+        return None if self.place is Place.TRACE else self.kind
+
 
 @frozen
 class CounterSource:

@@ -152,7 +152,7 @@ class _Writer:
         return self.tree.counter(parent, source.name, source.unit, source.rank)
 
     def _counted(self, source: SpanSource, batch: pa.RecordBatch) -> Slices:
-        slices = _slices(batch)
+        slices = _slices(batch, source.category)
         self.counts[source.kind] += len(slices)
         self.flow_starts += _list_items(slices.flow_out)
         self.flow_ends += _list_items(slices.flow_in)
@@ -283,7 +283,8 @@ def _equal_stretches(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _slices(rows: pa.RecordBatch) -> Slices:
+def _slices(rows: pa.RecordBatch, category: str | None) -> Slices:
+    """The rows as slices; `category` is that of rows which tell none."""
     names = rows.schema.names
     arguments = {name[4:]: _unless_null(rows, name) for name in names if name.startswith("arg_")}
     return Slices(
@@ -295,7 +296,7 @@ def _slices(rows: pa.RecordBatch) -> Slices:
         source_line=_unless_null(rows, "source_line"),
         flow_out=_unless_null(rows, "flow_out"),
         flow_in=_unless_null(rows, "flow_in"),
-        category=_unless_null(rows, "category"),
+        category=_repeated(category, len(rows)) if category else _unless_null(rows, "category"),
         arguments_json=_texts_unless_null(rows, "arguments_json"),
     )
 
@@ -311,6 +312,10 @@ def _unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
     if column.null_count == len(column):
         return None
     return column.dictionary_encode() if pa.types.is_string(column.type) else column
+
+
+def _repeated(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [text])
 
 
 def _texts_unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:

@@ -39,9 +39,17 @@ class TrackTree:
         return self._track((process_idx,), name, TrackKind.PROCESS, None, process_idx, process_id)
 
     def core(self, process_idx: int, core_idx: int) -> Track:
-        """The heading of a NeuronCore, under its process."""
-        name = f"NeuronCore {core_idx}"
-        return self._child(self.process(process_idx), ("core", core_idx), name, TrackKind.CORE, core_idx)
+        """The heading of a NeuronCore, under its process: what stands below it belongs to this device."""
+        process = self.process(process_idx)
+        return self._track(
+            (process.uid, "core", core_idx),
+            f"NeuronCore {core_idx}",
+            TrackKind.CORE,
+            process,
+            core_idx,
+            process.process_id,
+            device_idx=core_idx,
+        )
 
     def group(self, parent: Track, name: str, rank: int) -> Track:
         """A heading above tracks that are sorted by name."""
@@ -66,7 +74,16 @@ class TrackTree:
     def counter(self, parent: Track, name: str, unit: str, rank: int) -> Track:
         """A counter under `parent`."""
         key = (parent.uid, "counter", name)
-        return self._track(key, name, TrackKind.COUNTER, parent, rank, parent.process_id, unit=unit)
+        return self._track(
+            key,
+            name,
+            TrackKind.COUNTER,
+            parent,
+            rank,
+            parent.process_id,
+            unit=unit,
+            device_idx=parent.device_idx,
+        )
 
     def trace(self, process_idx: int, track_idx: int, lane: int) -> Track:
         """A track of an imported trace, under those that it stood under."""
@@ -110,7 +127,9 @@ class TrackTree:
         return TrackKind.THREAD
 
     def _child(self, parent: Track, key: tuple[object, ...], name: str, kind: TrackKind, rank: int) -> Track:
-        return self._track((parent.uid, *key), name, kind, parent, rank, parent.process_id)
+        return self._track(
+            (parent.uid, *key), name, kind, parent, rank, parent.process_id, device_idx=parent.device_idx
+        )
 
     def _track(
         self,

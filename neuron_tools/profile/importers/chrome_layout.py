@@ -14,6 +14,7 @@ from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.distinct import distinct_rows
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_text import loads
+from neuron_tools.profile.importers.names import split_rank
 from neuron_tools.profile.importers.recording import Process, Recording, Track
 from neuron_tools.profile.store.recorded import Numbering, TextCodes
 
@@ -175,7 +176,8 @@ class ChromeLayout:
         number = _integer(named.get("process_id")) if "process_id" in named else _number(pid)
         key = f"{path[0]}\0{number}" if len(path) > 1 or "process_id" in named else pid
         if key not in self._processes:
-            self._new_process(key, Process(name=path[0], process_id=number))
+            rank, title = split_rank(path[0])
+            self._new_process(key, Process(name=title, process_id=number, rank=rank))
         process = self._processes[key]
         group: int | None = None
         for length in range(1, len(path)):

@@ -12,9 +12,16 @@ _PYTHON_FUNCTION = re.compile(r"^(.+)\((\d{1,10})\): .+$", re.DOTALL)
 _XLA_FUNCTION = re.compile(r"^\$(.+?):(\d{1,10}) .+$", re.DOTALL)
 _SOURCE = re.compile(r"^(.+):(\d{1,10})$", re.DOTALL)
 _PLANE = re.compile(r"^/device:[A-Za-z0-9_ ]+?:(\d{1,6})\b")
+_RANK = re.compile(r"^rank (\d{1,6}): ")
 _DEVICE = re.compile(
     r"^(?:GPU|NPU|XPU|TPU|HPU|MTIA|Neuron(?:Core|Device)?|device)[ :]*(\d{1,6})\b", re.IGNORECASE
 )
+
+
+def split_rank(title: str) -> tuple[int | None, str]:
+    """Rank and name of a process by the title that our exports write: 3 and `a.py` of `rank 3: a.py`."""
+    found = _RANK.match(title)
+    return (int(found[1]), title[found.end() :]) if found else (None, title)
 
 
 def python_function_place(name: str) -> tuple[str, int] | None:

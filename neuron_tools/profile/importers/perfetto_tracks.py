@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
+from neuron_tools.profile.importers.names import split_rank
 from neuron_tools.profile.importers.perfetto_arguments import text_of
 from neuron_tools.profile.importers.recording import Process, Recording, Track
+from neuron_tools.profile.perfetto_fields import told_device
 
 MOST_LEVELS = 64
 OVERLAP = " (overlapping)"
-_RANK = re.compile(r"^rank (\d{1,6}): ")
 _UNITS = {1: "ns", 2: "count", 3: "bytes"}
 
 
@@ -101,11 +101,10 @@ class PerfettoTracks:
         twin = self._thread_of_overlap(descriptor, process)
         if twin is not None:
             return twin
-        rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         counter = descriptor.counter if descriptor.HasField("counter") else None
         unit = None if counter is None else text_of(counter.unit_name) or _UNITS.get(counter.unit)
         name = _name(descriptor) or ("counter" if is_counter else "events")
-        return self._add(Track(process, name, _kind(is_counter), parent, sort_index=rank, unit=unit))
+        return self._add(_track(descriptor, process, name, _kind(is_counter), parent, unit))
 
     def _thread_of_overlap(self, descriptor: Any, process: int) -> int | None:
         """The thread whose overlapping spans a track holds, as our own export sets them apart."""
@@ -125,9 +124,8 @@ class PerfettoTracks:
             or self._thread_names.get((thread.pid, thread.tid))
             or _name(descriptor)
         )
-        rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         title = name or f"Thread {thread.tid}"
-        return Track(process, title, "thread", thread_id=int(thread.tid), sort_index=rank)
+        return Track(process, title, "thread", thread_id=int(thread.tid), sort_index=_order(descriptor))
 
     def _place(self, descriptor: Any) -> tuple[int, int | None]:
         """Process of a track, and the track that it stands under."""
@@ -146,11 +144,10 @@ class PerfettoTracks:
         for above in chain:
             if above.HasField("process"):
                 continue
-            rank = above.sibling_order_rank if above.HasField("sibling_order_rank") else None
             heading = (
                 self._thread(above.thread, process, above)
                 if above.HasField("thread")
-                else Track(process, _name(above) or "group", "other", parent, sort_index=rank)
+                else _track(above, process, _name(above) or "group", "other", parent)
             )
             parent = self._add(heading)
         return process, parent
@@ -185,9 +182,8 @@ class PerfettoTracks:
             return Process(name=None if pid is None else self._process_names.get(pid), process_id=pid)
         pid = int(descriptor.process.pid)
         name = text_of(descriptor.process.process_name) or self._process_names.get(pid) or f"Process {pid}"
-        found = _RANK.match(name)
-        rank = int(found.group(1)) if found else None
-        return Process(name=_RANK.sub("", name, count=1), process_id=pid, rank=rank)
+        rank, name = split_rank(name)
+        return Process(name=name, process_id=pid, rank=rank)
 
     def _add(self, track: Track) -> int:
         """Adds a track; one with the same name in the same place is the same, as viewers show it."""
@@ -195,6 +191,21 @@ class PerfettoTracks:
         if key not in self._by_name:
             self._by_name[key] = self._recording.add_track(track)
         return self._by_name[key]
+
+
+def _track(
+    descriptor: Any, process: int, name: str, kind: str, parent: int | None, unit: str | None = None
+) -> Track:
+    """A track below its process or a heading, of the device that its description names."""
+    device, stream = told_device(text_of(descriptor.description))
+    number = None if stream is None or stream < 0 else stream
+    kind = kind if stream is None else "stream"
+    return Track(process, name, kind, parent, device, number, _order(descriptor), unit)
+
+
+def _order(descriptor: Any) -> int | None:
+    """Place among its siblings; None where it has none."""
+    return int(descriptor.sibling_order_rank) if descriptor.HasField("sibling_order_rank") else None
 
 
 def _name(descriptor: Any) -> str:

@@ -123,7 +123,8 @@ class _Charge:
 
     def activity(self, kind: str, function: str, processes: int) -> HostActivity:
         place, library = _most(self.lines), _most(self.library)
-        inside = "" if library == place else f"{library.file}:{library.line}"
+        is_elsewhere = library != place and library.line
+        inside = f"{library.file}:{library.line}" if is_elsewhere else ""
         worker = _most(self.workers) if self.workers else None
         workers_at = "" if worker is None else f"{worker.file}:{worker.line}"
         idle_ns = self.idle_ns // processes
@@ -155,6 +156,19 @@ def find_host_idle(profile: Profile) -> HostIdle | None:
     found.sort(key=lambda activity: (-activity.idle_ns, activity.kind, activity.file, activity.line))
     window_ns, idle_ns, sampled_ns = (int(total) // len(processes) for total in totals)
     return HostIdle(window_ns, idle_ns, sampled_ns, tuple(found))
+
+
+def pauses_of_single_samples(
+    profile: Profile, process: int, own: dict[str, OwnLine]
+) -> dict[tuple[int, int], int]:
+    """When the device last became idle before each leading sample that is the only one of its cause.
+
+    Returns:
+        By start and end of the sample, in ns.
+    """
+    return profile.whole.kept(
+        ("single samples", process), lambda: _Process(profile, process, own).single_pauses()
+    )
 
 
 def idle_spans(profile: Profile, process: int, window: tuple[int, int]) -> Union:
@@ -217,11 +231,18 @@ class _Process:
 
     def _read_samples(self) -> list[dict[str, Any]]:
         samples = self._rows(self._profile.whole, _LEADING)
+        pauses = pauses_of_single_samples(self._profile, self._process, self._own)
+        for row in samples:
+            row["start_ns"] = max(row["start_ns"], pauses.get((row["start_ns"], row["end_ns"]), 0))
+        return samples
+
+    def single_pauses(self) -> dict[tuple[int, int], int]:
+        """As `pauses_of_single_samples`."""
+        samples = self._rows(self._profile.whole, _LEADING)
         seen = Counter(map(self._cause, samples))
         only = [row for row in samples if seen[self._cause(row)] == 1]
-        for row, idle_from in zip(only, self._idle_from(_times(only)[1]).tolist()):
-            row["start_ns"] = max(row["start_ns"], idle_from)
-        return samples
+        idle_from = self._idle_from(_times(only)[1]).tolist()
+        return {(row["start_ns"], row["end_ns"]): at for row, at in zip(only, idle_from, strict=True)}
 
     def _idle_from(self, times: Ints) -> Ints:
         """When the device last became idle until each time; 0 where nothing had run."""

@@ -6,16 +6,18 @@ device of its process had nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
 import pyarrow as pa
 
-from neuron_profile.analysis.host_activity import idle_spans
+from neuron_profile.analysis.host_activity import idle_spans, pauses_of_single_samples
+from neuron_profile.analysis.own_lines import load_own_lines
 from neuron_profile.analysis.source_frames import load_frames, stack
 from neuron_profile.analysis.spans import covered_before
+from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
@@ -23,7 +25,7 @@ WAITING = ("lock", "sleep")
 _SAMPLES = """
 SELECT coalesce(process_idx, 0) AS process, coalesce(worker_idx, 0) AS worker,
     coalesce(thread_idx, 0) AS thread, coalesce(stack_frame_ids, '') AS stack, kind,
-    start_ts AS start_ns, end_ts AS end_ns
+    start_ts AS start_ns, end_ts AS end_ns, coalesce(is_leading, false) AS is_leading
 FROM HostSample ORDER BY start_ts
 """
 _KEYS = ("process", "worker", "thread", "stack", "kind")
@@ -95,17 +97,27 @@ def _groups(profile: Profile, samples: pa.Table) -> Iterator[_Group]:
     if profile.range_ns is not None:
         starts, ends = np.clip(starts, *profile.range_ns), np.clip(ends, *profile.range_ns)
     window = int(starts.min()), int(ends.max())
-    idle = np.zeros(len(starts), np.int64)
+    idle, own = np.zeros(len(starts), np.int64), load_own_lines(profile)
     processes = samples["process"].to_numpy()
     for process in np.unique(processes).tolist():
         here = processes == process
         spans = idle_spans(profile, process, window)
-        idle[here] = covered_before(spans, ends[here]) - covered_before(spans, starts[here])
+        pauses = pauses_of_single_samples(profile, process, own)
+        explained = np.maximum(starts[here], _pause_starts(samples.filter(pa.array(here)), pauses))
+        idle[here] = covered_before(spans, ends[here]) - covered_before(
+            spans, np.minimum(explained, ends[here])
+        )
     timed = samples.select(_KEYS).append_column("time", pa.array(ends - starts))
     timed = timed.append_column("idle", pa.array(idle))
     for row in timed.group_by(list(_KEYS)).aggregate([("time", "sum"), ("idle", "sum")]).to_pylist():
         key = (row["process"], row["worker"], row["thread"], row["stack"], row["kind"])
         yield key, row["time_sum"], row["idle_sum"]
+
+
+def _pause_starts(samples: pa.Table, pauses: Mapping[tuple[int, int], int]) -> Ints:
+    """(samples,) when the only pause began that a leading sample explains; 0 where it may explain others."""
+    times = zip(*(samples[name].to_pylist() for name in ("is_leading", "start_ns", "end_ns")))
+    return np.array([pauses.get((start, end), 0) if leads else 0 for leads, start, end in times], np.int64)
 
 
 def _awake(groups: Sequence[_Group]) -> list[_Group]:

@@ -11,6 +11,7 @@ from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_profile.analysis.warm_up import WARM_UP, warm_up_end_ns
 from neuron_tools.frozen import frozen
 from neuron_tools.profile.reader import Profile
 
@@ -18,6 +19,7 @@ from neuron_tools.profile.reader import Profile
 # for, below the second it is.
 DEVICE_BOUND_SHARE = 0.9
 HOST_BOUND_SHARE = 0.6
+_LATEST_NS = 1 << 62
 
 _EXECUTIONS = f"""(
     SELECT * REPLACE (greatest(start_ts, {{low}}) AS start_ts, least(end_ts, {{high}}) AS end_ts)
@@ -32,16 +34,12 @@ FROM (
 )
 """
 # From the end of the first of several training steps on: without tracing, compiling and first allocations.
-_STEADY = """
-WITH warm_up AS (
-    SELECT coalesce(process_idx, 0) AS process, min(end_ts) AS until FROM HostSpan
-    WHERE kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step')
-    GROUP BY process HAVING count(*) > 1
-)
+_STEADY = f"""
+WITH warm_up AS ({WARM_UP})
 SELECT coalesce(sum(device), 0) AS steady_device_ns, coalesce(sum(span), 0) AS steady_window_ns
 FROM (
     SELECT sum(end_ts - start_ts) AS device, max(end_ts) - max(until) AS span
-    FROM {executions} event JOIN warm_up ON warm_up.process = coalesce(event.process_idx, 0)
+    FROM {{executions}} event JOIN warm_up ON warm_up.process = coalesce(event.process_idx, 0)
     WHERE start_ts >= until GROUP BY process, nc_idx
 )
 """
@@ -90,8 +88,7 @@ class Occupancy:
             step on; 0 where there are no two steps.
         compiled_graphs: Executables that torch.compile made.
         awaited_rank: The rank that the others wait for, where their waiting in collectives is most of the
-        time in
-            which nothing runs; else None.
+            time in which nothing runs, of the steady time where there is any; else None.
     """
 
     executions: int
@@ -164,7 +161,12 @@ def _compiled_graphs(profile: Profile) -> int:
 
 def _awaited_rank(profile: Profile, found: Occupancy) -> int | None:
     """The rank that comes last to the collectives, where waiting in them is most of a core's idle time."""
-    if collective_wait_ns(profile) <= found.idle_ns / max(found.cores, 1) / 2:
+    steady_ns = warm_up_end_ns(profile)
+    idle_ns = found.idle_ns
+    if found.has_steps and steady_ns is not None:
+        profile = profile.slice(steady_ns, _LATEST_NS)
+        idle_ns = found.steady_window_ns - found.steady_device_ns
+    if collective_wait_ns(profile) <= idle_ns / max(found.cores, 1) / 2:
         return None
     meetings = rank_meetings(profile)
     return int(meetings.ranks[int(np.argmax(meetings.lateness_ns()))]) if len(meetings) else None

@@ -47,6 +47,14 @@ class RankMeetings:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def since(self, start_ns: int) -> RankMeetings:
+        """Those that moved from a time on."""
+        kept = self.start_ns >= start_ns
+        return RankMeetings(
+            self.processes, self.ranks, self.ready_ns[kept], self.start_ns[kept], self.end_ns[kept],
+            self.group[kept], tuple(np.array(self.operations)[kept].tolist()),
+        )  # fmt: skip
+
     @property
     def have_messages(self) -> bool:
         """Whether ranks hand each other messages, as the stages of a pipeline do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from neuron_profile.analysis.ranks.spread import Engine
 
 
+class LocalFile(click.Path):
+    """A path of this machine, not an address, which would lose a slash as a path."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's, but refuses an address in words."""
+        if "://" in str(value):
+            self.fail(f"{value} is an address: download the trace, and import the file.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @command(
     example=(
         "neuron-profile import trace.json.gz -o trace.nprof\n"
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
         "neuron-profile import rank*.pt.trace.json -o profiles --engine dask --scheduler tcp://head:8786"
     )
 )
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=LocalFile(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Profile to make; FILE.nprof by default."
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neuron_profile.analysis.job_step import measure_job_step
 from neuron_profile.analysis.layouts import Layout, LayoutResult, failure_of, result_of
+from neuron_profile.reports.quantities import count
 from neuron_tools import open_profile
 
 _OPTIONS = ("--host-clock", "fixed", "--values", "skip")
@@ -25,7 +26,7 @@ def measure_layout(
     name = "-".join(f"{degree}{number}" for degree, number in layout.degrees)
     profile, log = folder / f"{name}.nprof", folder / f"{name}.log"
     if not profile.exists():
-        print(f"neuron-profile: {layout.text}: {layout.ranks} ranks", file=sys.stderr)
+        print(f"neuron-profile: {layout.text}: {count(layout.ranks, 'rank')}", file=sys.stderr)
         folder.mkdir(parents=True, exist_ok=True)
         status = _capture(layout, command, target, profile, log)
         if status:

@@ -127,6 +127,9 @@ SHARES_OF: Mapping[str, str] = {
 FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean", "mfu", "of_blocks"})
 """Fields that are parts of a whole, 0 to 1."""
 
+PLACES = frozenset({"inside", "workers_at"})
+"""Fields that name a place in a source file."""
+
 HIDDEN_WHERE_EMPTY = frozenset(
     {
         "process",

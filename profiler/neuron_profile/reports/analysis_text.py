@@ -15,6 +15,7 @@ from neuron_profile.reports.analysis_columns import (
     HEADINGS,
     HIDDEN_WHERE_EMPTY,
     LEADS,
+    PLACES,
     SHARE_OF_TOTAL,
     SHARES_OF,
 )
@@ -124,6 +125,11 @@ def _cell(name: str, value: Any, whole_ns: float | None) -> str:
         return "yes" if value else ""
     if isinstance(value, SourceLine):
         return place(value)
+    if name in PLACES and value:
+        file, _, line = str(value).rpartition(":")
+        return place(SourceLine(file, int(line)))
+    if name == "kind":
+        return str(value).replace("_", " ")
     if not _is_number(value):
         return str(value)
     if name.endswith("_ns"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import accumulate
 
 from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_profile.reports.places import place
@@ -35,23 +36,25 @@ def host_text(idle: HostIdle) -> str:
 
 
 def leading_text(idle: HostIdle) -> str:
-    """What the host did for most of the idle time, and where; "" where it dispatched, or that is unknown."""
+    """What the host did for most of the idle time, and where if that is one thing; "" for dispatching."""
     times: defaultdict[str, int] = defaultdict(int)
     for activity in idle.activities:
         times[activity.kind] += activity.idle_ns
-    kind = max(times, key=lambda each: times[each], default=DISPATCHING)
-    if kind == DISPATCHING or 2 * times[kind] <= idle.idle_ns:
+    kinds = sorted(times, key=lambda kind: -times[kind])
+    sums = accumulate(times[kind] for kind in kinds)
+    needed = next((count for count, time_ns in enumerate(sums, 1) if 2 * time_ns > idle.idle_ns), 0)
+    if not 0 < needed <= MOST or DISPATCHING in kinds[:needed]:
         return ""
-    longest = idle.of((kind,))[0]
-    return f"{_doing(longest)}{_at(longest)}"
+    doing = " or ".join(map(_doing, kinds[:needed]))
+    return doing if needed > 1 else f"{doing}{_at(idle.of(kinds[:1])[0])}"
 
 
 def _activity_text(activity: HostActivity, window_ns: int) -> str:
-    return f"{_doing(activity)} {percent(activity.idle_ns / window_ns)}{_at(activity)}"
+    return f"{_doing(activity.kind)} {percent(activity.idle_ns / window_ns)}{_at(activity)}"
 
 
-def _doing(activity: HostActivity) -> str:
-    return _DOING.get(activity.kind, activity.kind)
+def _doing(kind: str) -> str:
+    return _DOING.get(kind, kind)
 
 
 def _at(activity: HostActivity) -> str:

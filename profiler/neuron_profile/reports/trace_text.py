@@ -78,8 +78,8 @@ def device_title(device: DeviceUse) -> str:
 def _device_rows(trace: TraceOverview) -> Iterator[tuple[str, str]]:
     for place, device in enumerate(trace.devices):
         parts = [
-            count(device.streams, "stream"), count(device.kernels, "kernel"), count(device.copies, "copy"),
-            count(device.collectives, "collective"),
+            count(device.streams, "stream"), count(device.kernels, device.computes),
+            count(device.copies, "copy"), count(device.collectives, "collective"),
         ]  # fmt: skip
         heading = ("Device" if len(trace.devices) == 1 else "Devices") if not place else ""
         yield heading, f"{device_title(device)}: {', '.join(parts)}"

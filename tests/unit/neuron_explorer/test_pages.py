@@ -123,10 +123,10 @@ def test_collectives_of_a_gpu_trace_are_on_the_page(foreign_view) -> None:
 
 
 def test_the_host_page_has_the_calls_of_the_host(make_profile, tiny_tables) -> None:
-    times = {"start_ts": [0, 1100], "end_ts": [1100, 1200], "duration_ns": [1100, 100]}
     samples = {
-        "worker_idx": [0, 0], "thread_idx": [0, 0], "process_idx": [0, 0], "is_leading": [True, True],
-        "kind": ["python", "data_loading"], "stack_frame_ids": ["2", "1"], **times,
+        "worker_idx": [0] * 3, "thread_idx": [0] * 3, "process_idx": [0] * 3, "is_leading": [True] * 3,
+        "kind": ["python", "python", "data_loading"], "stack_frame_ids": ["2", "2", "1"],
+        "start_ts": [0, 600, 1100], "end_ts": [600, 1100, 1200], "duration_ns": [600, 500, 100],
     }  # fmt: skip
     path = make_profile(tables={**tiny_tables, "HostSample": samples})
     with ProfileLibrary([path]) as library:

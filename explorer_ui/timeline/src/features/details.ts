@@ -8,6 +8,7 @@ import { lengthOf, type TimeRange } from "../view/time_range.js";
 import { countText, durationText, exactText, shareText } from "../view/time_text.js";
 import type { Highlight, SpanRef } from "../view/view_state.js";
 import { type NameSum, rangeCsv, type TrackSum } from "./range_csv.js";
+import { spanColumns } from "./span_columns.js";
 
 interface DetailsAnswer {
   columns: Record<string, unknown>;
@@ -40,32 +41,6 @@ interface WantedRange {
   readonly isDragged: boolean;
 }
 
-/** Columns that say what the panel's head says already. */
-const SAID = new Set(["start_ts", "end_ts", "duration_ns", "source_file", "source_line", "process_idx"]);
-/** Columns that are told in words; the others are folded away. */
-const WORDS: Readonly<Record<string, string>> = {
-  change: "What to change",
-  opcode: "Instruction",
-  operands: "Operands",
-  evt_wait_time_ns: "Waited for engines",
-  dma_wait_time_ns: "Waited for DMA",
-  throttle_time_ns: "Throttled",
-  hlo_opcode: "HLO operation",
-  framework_name: "Operation",
-  shape: "Shape",
-  bytes: "Bytes",
-  transfer_size: "Bytes",
-  dma_size: "Bytes",
-  elements: "Elements",
-  dtype: "Type",
-  variable: "Tensor",
-  queue_name: "Queue",
-  op: "Kind",
-  kind: "Kind",
-  model_flops: "FLOP of the model",
-  hbm_read_bytes: "Read from HBM",
-  hbm_write_bytes: "Written to HBM",
-};
 const MOST_TRACKS = 14;
 
 export class Details {
@@ -146,19 +121,14 @@ export class Details {
   }
 
   private spanBody(answer: DetailsAnswer, hasWaits: boolean): HTMLElement {
-    const rows: [string, string | Node][] = answer.belongs.map((one) => [one.level, this.litLink(one)]);
+    const rows: (readonly [string, string | Node])[] = answer.belongs.map((one) => [one.level, this.litLink(one)]);
     if (answer.source) rows.push(["Source", this.sourceLink(answer.source)]);
     if (hasWaits) rows.push(["Waits", link("show the chain", () => this.target.showDependencies(), "What it waited for, and what waited for it (C)")]);
     if (answer.sql) rows.push(["Query", copyLink(answer.sql)]);
-    const raw: [string, string][] = [];
-    for (const [name, value] of Object.entries(answer.columns)) {
-      if (SAID.has(name) || value === "" || value === 0 || value === false || value === null) continue;
-      const word = WORDS[name];
-      if (word === undefined) raw.push([name, text(name, value)]);
-      else rows.push([word, text(name, value)]);
-    }
-    if (raw.length === 0) return fields(rows);
-    const all = element("details", "nt-raw", {}, [element("summary", "", { text: `${raw.length} more columns` }), fields(raw, "nt-raw-fields")]);
+    const { told, folded } = spanColumns(answer.columns, answer.belongs.map((one) => one.level));
+    rows.push(...told);
+    if (folded.length === 0) return fields(rows);
+    const all = element("details", "nt-raw", {}, [element("summary", "", { text: `${folded.length} more ${folded.length === 1 ? "column" : "columns"}` }), fields(folded, "nt-raw-fields")]);
     return element("div", "", {}, [fields(rows), all]);
   }
 
@@ -323,10 +293,4 @@ function copyLink(sql: string): HTMLElement {
     );
   }, sql);
   return made;
-}
-
-function text(name: string, value: unknown): string {
-  if (typeof value === "number" && name.endsWith("_ns")) return durationText(value);
-  if (typeof value === "number" && Number.isInteger(value) && !name.endsWith("id") && name !== "pc") return countText(value);
-  return String(value);
 }

@@ -14,10 +14,12 @@ WITH cut AS (
     WHERE least(end_ts, ?) > greatest(start_ts, ?) AND (? IS NULL OR coalesce(process_idx, 0) = ?)
     GROUP BY ALL
 ), used AS (
-    SELECT process, core // ? AS logical, count(DISTINCT core) AS cores FROM cut GROUP BY ALL
+    SELECT process, core // ? AS logical, engine = 'cc' AS moves, count(DISTINCT core) AS cores
+    FROM cut GROUP BY ALL
 )
 SELECT engine, CAST(sum(active_ns / cores) AS BIGINT) AS active_ns
-FROM cut JOIN used ON cut.process = used.process AND core // ? = logical GROUP BY engine ORDER BY engine
+FROM cut JOIN used ON cut.process = used.process AND core // ? = logical AND (engine = 'cc') = moves
+GROUP BY engine ORDER BY engine
 """
 
 
@@ -25,7 +27,7 @@ def engine_active_ns(profile: Profile, process: int | None = None) -> dict[str, 
     """Active time of each engine, ns, summed over logical cores, of one process or all.
 
     Of the physical cores of a logical one it is the mean of those that did anything: a kernel that was
-    launched on one of them leaves the other alone.
+    launched on one of them leaves the other alone. A collective is the logical core's, and stands on one.
     """
     low, high = profile.range_ns or (-_LONGEST_NS, _LONGEST_NS)
     size = physical_cores(profile)

@@ -37,13 +37,17 @@ class Kind(IntEnum):
 # Spans that stand beside or around work: annotations, steps, modules of a compiler. XLA's profilers draw some
 # on lines of their own, which repeat what the streams and "XLA Ops" show. torch.profiler puts frames of
 # threads that it does not know into process 0, which is a device, too; CUPTI's ranges all last as long as
-# the kernels together.
+# the kernels together. Of our own exports, operations stand around instructions, and throttling beside them.
 _NO_WORK = frozenset(
     {
+        "framework_operations", "modules", "hlo_operations", "collective_core_instructions", "throttling",
         "gpu_user_annotation", "user_annotation", "Trace", "overhead", "python_function", "cpu_op",
         "cuda_runtime", "cuda_driver", "hip_runtime", "cpu_instant_event", "cuda_profiler_range",
     }
 )  # fmt: skip
+INSTRUCTION = "instructions"
+"""Category of a NeuronCore's instructions in our own exports."""
+_EXECUTION = "nc_exec_running"
 _COLLECTIVES = (
     r"^(nccl|rccl|ccl|hccl|hcom_|oneccl|c10d::).*|^(all-reduce|all-gather|reduce-scatter|all-to-all|"
     r"collective-permute|collective-broadcast)|^(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv)"
@@ -62,10 +66,10 @@ def _sql_list(texts: frozenset[str]) -> str:
 
 KIND = f"""
 CASE
-    WHEN category = 'communication' OR regexp_matches(name, '{_COLLECTIVES}')
+    WHEN category IN ('communication', 'collectives') OR regexp_matches(name, '{_COLLECTIVES}')
         THEN {int(Kind.COMMUNICATION)}
-    WHEN category IN ('gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset')
-        OR regexp_matches(name, '^(Memcpy|Memset|dma)') THEN {int(Kind.MEMORY)}
+    WHEN category IN ('gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset', 'dma_transfers')
+        OR regexp_matches(name, '^(Memcpy|Memset|dma|dmem_buf_copy)') THEN {int(Kind.MEMORY)}
     WHEN category IN ('cuda_sync', 'sync') OR name LIKE '%Sync%' THEN {int(Kind.OTHER)}
     ELSE {int(Kind.COMPUTE)}
 END
@@ -157,9 +161,17 @@ def load_device_spans(profile: Profile) -> DeviceSpans:
 
     table = read_spans(profile, keep)
     of_host = is_host[table.rows.place]
-    device = table.chosen(~of_host & ~table.has_category(_NO_WORK))
+    device = _without_executions(table.chosen(~of_host & ~table.has_category(_NO_WORK)))
     device = device.chosen(np.lexsort((device.rows.start_ns, device.rows.place)))
     return _device_spans(device, _kinds(profile, device), _first_calls(table.chosen(of_host), device))
+
+
+def _without_executions(table: SpanTable) -> SpanTable:
+    """The spans without the executions of NeuronCores that have instructions, which say it in more detail."""
+    device = table.tracks.process[table.rows.place] << 32 | table.tracks.device[table.rows.place]
+    detailed = np.isin(device, device[table.has_category(frozenset({INSTRUCTION}))])
+    is_execution = np.array([name == _EXECUTION for name in table.names], bool)[table.rows.name]
+    return table.chosen(~(detailed & is_execution))
 
 
 def _device_spans(table: SpanTable, kinds: Ints, calls: tuple[Ints, Ints]) -> DeviceSpans:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from neuron_profile.analysis.traces.breakdown import DeviceTime, Kernel, break_down
-from neuron_profile.analysis.traces.device_spans import DeviceSpans, Kind, load_device_spans
+from neuron_profile.analysis.traces.device_spans import INSTRUCTION, DeviceSpans, Kind, load_device_spans
 from neuron_profile.analysis.traces.idle import StreamTime, find_stream_times
 from neuron_profile.analysis.traces.stored_spans import distinct
 from neuron_tools.frozen import frozen
@@ -20,6 +20,12 @@ _LABELS = """
 SELECT DISTINCT ON (process_idx, device_idx) process_idx AS process, device_idx AS device, name
 FROM TraceTrack WHERE device_idx IS NOT NULL AND parent_track_idx IS NULL
 ORDER BY process_idx, device_idx, track_idx
+"""
+_DETAILED = f"""
+SELECT DISTINCT span.process_idx AS process, track.device_idx AS device
+FROM TraceSpan span JOIN TraceTrack track
+    ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
+WHERE span.category = '{INSTRUCTION}' AND track.device_idx IS NOT NULL
 """
 _RANKS = "SELECT process_idx AS process, rank FROM ProcessInfo"
 _HOST = """
@@ -68,6 +74,7 @@ class DeviceUse:
         rank: Rank of the process; None where it has none.
         memory_bytes: Size of its memory; None where the trace does not tell.
         time: What it did from its first to its last span.
+        computes: What `kernels` counts, in one word.
     """
 
     process: int
@@ -81,6 +88,7 @@ class DeviceUse:
     copies: int
     collectives: int
     time: DeviceTime
+    computes: str = "kernel"
 
 
 @frozen
@@ -200,6 +208,7 @@ def _devices(profile: Profile, times: tuple[DeviceTime, ...]) -> tuple[DeviceUse
     named = {(row["process"], row["device"]): row for row in profile.query(_NAMES).to_pylist()}
     labels = {(row["process"], row["device"]): row["name"] for row in profile.query(_LABELS).to_pylist()}
     ranks = {row["process"]: row["rank"] for row in profile.query(_RANKS).to_pylist()}
+    detailed = {(row["process"], row["device"]) for row in profile.query(_DETAILED).to_pylist()}
     found = []
     for key, streams, kinds in _works(load_device_spans(profile)):
         about = named.get(key, {})
@@ -208,6 +217,7 @@ def _devices(profile: Profile, times: tuple[DeviceTime, ...]) -> tuple[DeviceUse
             DeviceUse(
                 *key, label, bool(about.get("name")), ranks.get(key[0]), about.get("memory_bytes"), streams,
                 kinds[Kind.COMPUTE], kinds[Kind.MEMORY], kinds[Kind.COMMUNICATION], time_of[key],
+                "instruction" if key in detailed else "kernel",
             )
         )  # fmt: skip
     return tuple(found)

@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 
+from neuron_tools.capture.host_samples.main_calls import CallPlaces, MainCalls
 from neuron_tools.capture.host_samples.rows import host_sample_rows
 from neuron_tools.capture.stacks import StackRegistry
-from neuron_tools.records.host_samples import SAMPLE_DTYPE
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
+from neuron_tools.records.host_samples import INTERVAL_NS, SAMPLE_DTYPE
+from neuron_tools.records.program import Frame
 
 STACKS = {
     1: [["train.py", 5, "main"]],
@@ -31,9 +34,19 @@ def write(folder, suffix, *samples):
     (folder / f"samples{suffix}.jsonl").write_text("\n".join([*lines, '{"id": 9, "fr']))
 
 
-def rows(folder, offset_ns=0):
+def called(*calls):
+    """Calls of the main thread, each (end, line of train.py)."""
+    records = np.zeros(len(calls), RECORD_DTYPE)
+    records["kind"] = RecordKind.OPERATION
+    records["host_end_ns"], records["stack"] = zip(*calls) if calls else ((), ())
+    main_calls = MainCalls()
+    main_calls.add(records)
+    return CallPlaces(main_calls, {line: (Frame("train.py", line, "main"),) for _, line in calls})
+
+
+def rows(folder, offset_ns=0, calls=()):
     found = []
-    for block in host_sample_rows(folder, 0, offset_ns, StackRegistry()):
+    for block in host_sample_rows(folder, 0, offset_ns, StackRegistry(), called(*calls)):
         names = ("start_ts", "end_ts", "kind", "source_line", "worker_idx", "is_leading")
         found += zip(*(np.asarray(block[name]).tolist() for name in names))
     return sorted(found)
@@ -73,3 +86,24 @@ def test_a_childs_samples_stand_at_its_parents_times(tmp_path):
     write(tmp_path, "-77", (1, 0, 4, 50, 150, 0))
     child = [row for row in rows(tmp_path) if row[4] == 1]
     assert child == [(50, 150, "python", 2, 1, False)]
+
+
+LATE_NS = 9 * INTERVAL_NS
+
+
+def test_a_late_sample_tells_nothing_of_the_time_before_its_thread_was_elsewhere(tmp_path):
+    write(tmp_path, "", (1, 0, 1, 0, LATE_NS, 0), (1, 1, 2, 0, LATE_NS, 0))
+    calls = [(INTERVAL_NS, 8), (6 * INTERVAL_NS, 8), (LATE_NS + 1, 8)]
+
+    assert [row[0] for row in rows(tmp_path, calls=calls) if row[3] == 5] == [6 * INTERVAL_NS]
+    assert [row[0] for row in rows(tmp_path, calls=calls) if row[3] == 9] == [0]
+
+
+def test_a_late_sample_on_a_line_that_calls_the_device_stands_for_all_its_time(tmp_path):
+    write(tmp_path, "", (1, 0, 1, 0, LATE_NS, 0))
+    assert [row[0] for row in rows(tmp_path, calls=[(6 * INTERVAL_NS, 5)])] == [0]
+
+
+def test_a_sample_in_time_stands_for_all_its_time(tmp_path):
+    write(tmp_path, "", (1, 0, 1, 0, INTERVAL_NS, 0))
+    assert [row[0] for row in rows(tmp_path, calls=[(INTERVAL_NS // 2, 8)])] == [0]

@@ -5,6 +5,7 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis import host_activity
 from neuron_profile.analysis.host_activity import find_host_idle
+from neuron_profile.analysis.host_stacks import host_calls
 
 MILLION = 1_000_000
 RUNS = ((0, 1), (2, 3), (4, 5), (6, 7))
@@ -38,6 +39,9 @@ def idle(make_profile, tiny_tables, monkeypatch, request):
             if range_ms is not None:
                 profile = profile.slice(*(time * MILLION for time in range_ms))
             found = find_host_idle(profile)
+            calls = host_calls(profile)
+            if range_ms is not None:  # else what is before the first run counts there, too
+                assert calls.idle_ns == sum(each.idle_ns for each in found.activities)
             assert found.window_ns == MILLION * (7 if range_ms is None else range_ms[1] - range_ms[0])
         return {(each.kind, each.line): each.idle_ns // MILLION for each in found.activities}
 
@@ -65,3 +69,10 @@ def test_what_was_seen_once_after_the_last_run_explains_none(idle, range_ms):
 
 def test_a_range_counts_what_was_seen_elsewhere(idle):
     assert idle([("python", "1", 0, 3), ("python", "1", 3, 9)], (4, 6)) == {("python", 2): 1}
+
+
+def test_a_flame_graph_has_the_same_pauses(idle):
+    assert idle([("import", "1", 0, 6), ("python", "2", 6, 9)], (1, 9)) == {
+        ("import", 2): 1,
+        ("python", 3): 2,
+    }

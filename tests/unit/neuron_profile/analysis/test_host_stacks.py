@@ -41,11 +41,11 @@ def shown(root, **options):
 
 def test_callers_stand_before_what_they_call_and_the_waiting_of_pools_is_left_out(sampled):
     assert shown(host_calls(sampled)) == [
-        (-1, "all threads", 0, 6, 4),
-        (0, "main thread", 0, 4, 3),
+        (-1, "all threads", 0, 6, 3),
+        (0, "main thread", 0, 4, 2),
         (0, "worker 1", 0, 2, 1),
-        (1, "main", 2, 4, 3),
-        (3, "main", 3, 2, 1),
+        (1, "main", 2, 4, 2),
+        (3, "main", 3, 2, 0),
         (2, "main", 2, 2, 1),
         (5, "main", 3, 2, 1),
     ]

@@ -34,6 +34,12 @@ def test_each_format_is_recognised_by_its_content(name, trace, command, tmp_path
     assert f"from {name.partition(' (')[0]}:" in answer.err
 
 
+def test_an_address_is_refused_in_words(command):
+    answer = command("import", "https://example.com/trace.json")
+    assert answer.status == 2
+    assert "https://example.com/trace.json is an address: download the trace" in answer.err
+
+
 def test_the_profile_is_named_after_the_first_file(trace, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report = json.loads(command("import", trace(kineto_document(), "run.pt.trace.json"), "--json").out)

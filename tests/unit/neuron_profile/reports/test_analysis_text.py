@@ -9,6 +9,7 @@ from rich.console import Console
 
 from neuron_profile.analysis.critical_path import CriticalPath, PathEntry
 from neuron_profile.analysis.expected import ExpectedLine
+from neuron_profile.analysis.host_activity import HostActivity
 from neuron_profile.analysis.idle_reasons import EngineTime
 from neuron_profile.analysis.job_step import JobStep, RankStep
 from neuron_profile.analysis.memory import MemoryUse, OnChipUse
@@ -27,6 +28,14 @@ def printed(result, limit=10):
 def test_a_line_is_told_as_a_place():
     lines = printed((ExpectedLine(SourceLine("train.py", 7), 20.0, 10.0, 30.0),))
     assert lines[-1].split() == ["train.py:7", "20", "ns", "10", "ns", "30", "ns"]
+
+
+def test_what_the_host_did_is_told_in_words_and_libraries_are_short():
+    inside = "/opt/python/site-packages/torch/nn/functional.py:2615"
+    lines = printed((HostActivity("data_loading", "", "train.py", 7, "load", inside, "", 20),))
+    assert lines[-1].split() == [
+        "train.py:7", "data", "loading", "load", "torch/nn/functional.py:2615", "20", "ns",
+    ]  # fmt: skip
 
 
 def test_parts_of_an_engine_are_shares_of_its_time():

@@ -123,6 +123,23 @@ def test_what_the_host_did_for_most_of_the_idle_time_is_named_instead_of_dispatc
     assert told in verdict_text(occupancy, HostIdle(100, 90, 90, activities))
 
 
+def test_several_things_that_take_most_of_the_idle_time_are_named_together() -> None:
+    occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, compiled_graphs=1)
+    activities = (
+        host_activity("tracing", 2, 40),
+        host_activity("import", 3, 30),
+        host_activity("python", 4, 10),
+    )
+    told = verdict_text(occupancy, HostIdle(100, 90, 90, activities))
+    assert told.endswith("most of it while the host was tracing or importing modules.")
+    with_python = (
+        host_activity("import", 2, 40),
+        host_activity("python", 4, 30),
+        host_activity("lock", 5, 20),
+    )
+    assert "dispatch less often" in verdict_text(occupancy, HostIdle(100, 90, 90, with_python))
+
+
 def test_a_smaller_part_of_the_idle_time_names_nothing() -> None:
     occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, steady_device_ns=10, steady_window_ns=100)
     idle = HostIdle(100, 90, 40, (host_activity("data_loading", 2, 40),))

@@ -10,6 +10,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.late_lines import finding_of_ranks, late_line
 from neuron_profile.analysis.rank_meetings import rank_meetings
+from neuron_profile.analysis.warm_up import warm_up_end_ns
 from neuron_profile.reports.quantities import duration
 
 MINIMUM_SHARE = 0.05
@@ -20,9 +21,13 @@ def find(context: Context) -> Iterator[Finding]:
     """A finding where the ranks would end a twentieth earlier if one of them were not late.
 
     Work at a line that the others' devices run too is spread evenly; other work is as long as theirs. Stages
-    of a pipeline come one after the other: `pipeline_bubbles` tells what they wait for.
+    of a pipeline come one after the other: `pipeline_bubbles` tells what they wait for. Where there are
+    several training steps, nothing up to the end of the first counts: ranks start when their processes do.
     """
+    since_ns = warm_up_end_ns(context.profile)
     meetings = rank_meetings(context.profile)
+    if since_ns is not None:
+        meetings = meetings.since(since_ns)
     if len(meetings) < MINIMUM_MEETINGS or meetings.have_messages:
         return
     lateness = meetings.lateness_ns()
@@ -33,7 +38,8 @@ def find(context: Context) -> Iterator[Finding]:
     gain_ns = meetings.gain_without(late)
     if line is not None and line.on_device and line.is_shared:
         gain_ns = min(gain_ns, meetings.gain_with(meetings.evened_work_ns()))
-    if gain_ns < MINIMUM_SHARE * total_ns:
+    steady_ns = total_ns if since_ns is None else int(meetings.end_ns.max()) - since_ns
+    if gain_ns < MINIMUM_SHARE * steady_ns:
         return
     where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
     yield finding_of_ranks(

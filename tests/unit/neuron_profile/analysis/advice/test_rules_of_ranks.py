@@ -7,9 +7,14 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.advice.advise import RULES
 from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.occupancy import measure_occupancy
 
 STEP_NS, TRANSFER_NS = 10_000, 1_000
 LINE = 12
+PROCESSES = {
+    "process_idx": [0, 1], "process_id": [1, 2], "command": ["train.py"] * 2, "rank": [0, 1],
+    "start_unix_ns": [0, 0],
+}  # fmt: skip
 
 
 def collectives(ready_ns, calls_at_once=1):
@@ -34,11 +39,7 @@ def collectives(ready_ns, calls_at_once=1):
 
 
 def findings(name, make_profile, rows):
-    processes = {
-        "process_idx": [0, 1], "process_id": [1, 2], "command": ["train.py"] * 2, "rank": [0, 1],
-        "start_unix_ns": [0, 0],
-    }  # fmt: skip
-    with neuron_tools.open_profile(make_profile(tables={"CcOp": rows, "ProcessInfo": processes})) as profile:
+    with neuron_tools.open_profile(make_profile(tables={"CcOp": rows, "ProcessInfo": PROCESSES})) as profile:
         return list(RULES.load(name)(Context(profile)))
 
 
@@ -69,3 +70,41 @@ def test_collectives_one_after_the_other_are_found_at_their_line(make_profile):
 def test_few_short_collectives_are_no_fault(make_profile):
     far = [(step * 1_000_000, step * 1_000_000) for step in range(1, 5)]
     assert findings("serial_collectives", make_profile, collectives(far)) == []
+
+
+def test_who_starts_late_is_no_rank_to_wait_for(make_profile):
+    """The first rank starts 40 us after the second; in each step the second comes 12 us late."""
+    start_ns = 50_000
+    rows = collectives(
+        [(start_ns - 10_000, 0)] + [(start_ns + first, start_ns + second) for first, second in steps(12_000)]
+    )
+    ends = [(process, start_ns + step * 23_000) for process in (0, 1) for step in range(3)]
+    runs = [(process, start_ns + step * 23_000 + 100) for process in (0, 1) for step in range(-3, 6)]
+    tables = {
+        "CcOp": rows,
+        "ProcessInfo": PROCESSES,
+        "HostSpan": {
+            **during([(end - 1, end) for _, end in ends]),
+            "process_idx": [process for process, _ in ends], "thread_idx": [0] * len(ends),
+            "name": ["train"] * len(ends), "kind": ["step"] * len(ends),
+        },
+        "SystemProfileEvents": {
+            **during([(begin, begin + 50) for _, begin in runs]),
+            "id": list(range(len(runs))), "process_idx": [process for process, _ in runs],
+            "nc_idx": [process for process, _ in runs], "name": ["nc_exec_running"] * len(runs),
+            "trace_event_source": ["neuron_hw"] * len(runs), "instance_id": [""] * len(runs),
+            "process_id": [1] * len(runs), "thread_id": [0] * len(runs),
+        },
+    }  # fmt: skip
+    with neuron_tools.open_profile(make_profile(tables=tables)) as profile:
+        (finding,) = RULES.load("collective_skew")(Context(profile))
+        awaited = measure_occupancy(profile).awaited_rank
+
+    assert finding.evidence["rank"] == awaited == 1
+    assert finding.gain_ns == 6 * 12_000
+
+
+def during(times):
+    """Columns of rows with these starts and ends."""
+    starts, ends = map(list, zip(*times))
+    return {"start_ts": starts, "end_ts": ends, "duration_ns": [end - start for start, end in times]}

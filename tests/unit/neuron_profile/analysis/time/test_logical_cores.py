@@ -2,6 +2,7 @@
 
 import pytest
 
+from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
@@ -44,6 +45,25 @@ def test_active_time_is_the_mean_of_the_physical_cores_that_did_something(pair) 
     with open_profile(pair) as profile:
         assert engine_active_ns(profile) == {"tensor": 80, "dma": 20}
         assert engine_active_ns(profile, process=7) == {}
+
+
+def test_a_collective_stands_on_one_physical_core_and_counts_whole(make_profile, tiny_tables) -> None:
+    active = {name: [*values, *values] for name, values in tiny_tables["ActiveTime"].items()}
+    count = len(active["start_ts"]) // 2
+    active["pcore_idx"] = [0] * count + [1] * count
+    moving = {"start_ts": 1400, "end_ts": 1450, "duration_ns": 50, "engine": "cc", "pcore_idx": 0}
+    for name, values in active.items():
+        values.append(moving.get(name, 0))
+    collective = {
+        "start_ts": [1400], "end_ts": [1450], "duration_ns": [50], "operation": ["AllReduce"],
+        "process_idx": [0], "pcore_idx": [0], "algorithm": ["ring"], "num_elements": [8], "op_id": [0],
+        "dtype": ["float32"], "stream_id": [0], "stream_index": [0], "trigger_engine": ["host"],
+    }  # fmt: skip
+    tables = {**tiny_tables, "ActiveTime": active, "CcOp": collective}
+    with open_profile(make_profile(tables=tables, lnc=2)) as profile:
+        shown = {engine.name: engine.active_ns for engine in make_overview(profile).engines}
+        assert shown["Collectives"] == measure_communication(profile).busy_ns == 50
+        assert shown["Tensor"] == 80
 
 
 def test_device_time_and_counts_are_those_of_one_core(pair, make_profile) -> None:
