@@ -19,10 +19,15 @@ _TRANSPARENT = frozenset(
 
 
 class ModuleTree:
-    """Knows each live module's parent and name. Not kept alive: a module's entry goes with the module."""
+    """Knows each live module's parents and its name in each. Not kept alive: its entry goes with the module.
+
+    Of several parents the last that lives counts. A list that stands in no module counts where there is no
+    other: `layers[:4]` is one, of a moment.
+    """
 
     def __init__(self) -> None:
-        self._parents: dict[int, tuple[weakref.ref[Any], weakref.ref[Any], str]] = {}
+        self._modules: dict[int, weakref.ref[Any]] = {}
+        self._parents: dict[int, list[tuple[weakref.ref[Any], str]]] = {}
         self._root_names: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._root_counts: Counter[str] = Counter()
 
@@ -31,8 +36,10 @@ class ModuleTree:
         if child is None or type(parent).__name__ in _TRANSPARENT:
             return
         key = id(child)
-        forget = weakref.ref(child, lambda _: self._parents.pop(key, None))
-        self._parents[key] = (forget, weakref.ref(parent), name)
+        if key not in self._modules:
+            self._modules[key] = weakref.ref(child, lambda _: self._forget(key))
+        alive = [known for known in self._parents.get(key, []) if known[0]() is not None]
+        self._parents[key] = [*alive, (weakref.ref(parent), name)]
 
     def scan(self, root: Any) -> None:
         """Link all that is below `root` and not linked yet."""
@@ -56,9 +63,17 @@ class ModuleTree:
         return ".".join([self._root_name(module), *reversed(names)])
 
     def _parent(self, module: Any) -> tuple[Any, str] | None:
-        entry = self._parents.get(id(module))
-        parent = entry[1]() if entry is not None else None
-        return None if parent is None or entry is None else (parent, entry[2])
+        known = ((parent(), name) for parent, name in reversed(self._parents.get(id(module), [])))
+        alive = [(parent, name) for parent, name in known if parent is not None]
+        return next((each for each in alive if not self._is_loose_list(each[0])), alive[0] if alive else None)
+
+    def _is_loose_list(self, module: Any) -> bool:
+        is_list = isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
+        return is_list and self._parent(module) is None
+
+    def _forget(self, key: int) -> None:
+        self._modules.pop(key, None)
+        self._parents.pop(key, None)
 
     def _root_name(self, root: Any) -> str:
         key = id(root)

@@ -114,14 +114,15 @@ def _together(modules: list[Module], operations: Slices, depth: npt.NDArray[np.i
     layers = pa.array(["/" + "/".join(m.path) for m in modules], pa.string())
     own_layers = operations.arguments.get("layer", pa.nulls(len(operations), TEXTS))
     arguments["layer"] = _texts_together(layers, own_layers)
-    optional = (operations.source_file, operations.source_line, operations.flow_out, operations.flow_in)
+    optional = ("source_file", "source_line", "flow_out", "flow_in")
+    columns = {name: getattr(operations, name) for name in optional}
     category = pa.repeat(MODULE_CATEGORY, count)
     everything = Slices(
         start,
         end,
         _texts_together(names, operations.name),
         arguments,
-        *[None if column is None else _after_nulls(column, count) for column in optional],
+        **{name: _after_nulls(column, count) for name, column in columns.items() if column is not None},
         category=None if operations.category is None else _texts_together(category, operations.category),
     )
     order = np.lexsort((depths, -end, start))

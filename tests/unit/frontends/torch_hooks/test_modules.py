@@ -183,3 +183,27 @@ def test_the_current_path_is_that_of_the_innermost_call(hooks):
 def test_without_hooks_there_are_no_paths():
     assert modules.current_path() == ""
     assert modules.module_path(Block()) == ""
+
+
+class Slicing(Model):
+    def forward(self, value, fail=False):
+        chosen = self.blocks[:2]
+        for block in chosen:
+            value = block(value, fail)
+        return value
+
+
+def test_a_slice_of_a_list_takes_no_module_out_of_its_model(hooks):
+    model = Slicing()
+    for _ in range(2):
+        model(torch.ones(1, 4))
+    assert set(calls(hooks)) == {
+        "Slicing", *(f"Slicing.blocks.{place}{part}" for place in (0, 1) for part in ("", ".linear")),
+    }  # fmt: skip
+
+
+def test_what_is_put_into_another_model_has_its_path_there(hooks):
+    first = Model()
+    second = nn.Sequential(first.blocks[1])
+    second(torch.ones(1, 4))
+    assert calls(hooks) == ["Sequential.0.linear", "Sequential.0", "Sequential"]
