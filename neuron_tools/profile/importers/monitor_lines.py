@@ -214,7 +214,9 @@ def _periods(value: Any, level: int) -> Iterator[float]:
 
 
 def _unit(path: str) -> str | None:
+    """The unit that the innermost part of a path tells: "bytes" of `used_bytes/host`."""
     found = _UNITS.search(path)
     if found is not None:
         return found.group(1)
-    return next((unit for suffix, unit in _SUFFIX_UNITS if path.endswith(suffix)), None)
+    parts = reversed(path.split("/"))
+    return next((unit for part in parts for suffix, unit in _SUFFIX_UNITS if part.endswith(suffix)), None)

@@ -238,6 +238,8 @@ def overview_verdict(identity: Identity, overview: Overview) -> str:
         return f"The device alone was profiled: {duration(overview.total_ns)}{active}."
     if overview.is_foreign and overview.trace is not None:
         return trace_verdict(overview.trace)
+    if overview.occupancy.bound is Bound.NOTHING_RAN and identity.formats:
+        return "No execution on a NeuronCore is in what was imported."
     if overview.occupancy.bound is Bound.NOTHING_RAN and not identity.ended_well:
         return "Nothing had run on the device when the command ended."
     return verdict_text(overview.occupancy, overview.host_idle)

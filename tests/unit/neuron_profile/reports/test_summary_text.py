@@ -13,7 +13,7 @@ from neuron_profile.analysis.time.numbering import Origin
 from neuron_profile.reports.summary_output import write_summaries
 from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary, verdict_text
 from neuron_tools.profile.importers import import_traces
-from tests.fixtures.foreign_traces import device_profile
+from tests.fixtures.foreign_traces import device_profile, system_profile
 from tests.unit.neuron_profile.analysis.kernel_tables import kernel_tables
 
 
@@ -156,6 +156,13 @@ def test_of_a_program_that_failed_nobody_asks_why_nothing_ran(make_profile) -> N
     text = summary_of(make_profile(tables={}, exit_status=1))
     assert "Nothing had run on the device when the command ended." in text
     assert "did the program" not in text
+
+
+def test_an_imported_profile_without_executions_asks_nothing_of_a_program(tmp_path: Path) -> None:
+    (tmp_path / "system.json").write_text(json.dumps(system_profile()))
+    import_traces([tmp_path / "system.json"], tmp_path / "system.nprof")
+    lines = summary_of(tmp_path / "system.nprof").splitlines()
+    assert "No execution on a NeuronCore is in what was imported." in lines
 
 
 def test_a_profile_of_the_device_alone(tmp_path: Path) -> None:

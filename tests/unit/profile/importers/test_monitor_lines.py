@@ -34,6 +34,15 @@ def test_each_number_of_a_report_is_a_counter_at_its_period(tmp_path):
     assert units == {core: "%", memory: "bytes"}
 
 
+def test_the_parts_of_a_sum_have_its_unit(tmp_path):
+    report = monitor_report(1)
+    report["system_data"]["memory_info"]["used_bytes"] = {"host": 7, "cache_percent": 3}
+    with imported(tmp_path, lines(report)) as profile:
+        units = dict(rows(profile, "SELECT name, unit FROM TraceTrack"))
+    assert units["system_data/memory_info/used_bytes/host"] == "bytes"
+    assert units["system_data/memory_info/used_bytes/cache_percent"] == "%"
+
+
 def test_a_graph_with_a_time_is_no_report(tmp_path):
     graph = {"schema": "1.1.0", "pid": 5, "time": 1.7e9, "nodes": [{"id": 1, "name": "aten::mm"}]}
     with pytest.raises(TraceError, match="is in no known format"):
