@@ -85,7 +85,7 @@ PREDICTED = {
     **{name: each for name, each in LAYOUTS.items() if each.ranks == 4},
     "sharded": Layout(LLAMA, 4),
     "tensor": Layout(LLAMA, 4, ("--parallelism.tensor_parallel_degree", "4")),
-    "context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "4")),
+    "context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "4", "--training.seq_len", "512")),
     "experts_on_two": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "2")),
     "experts_on_four": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "4")),
     "experts_and_tensor": Layout(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,6 +41,7 @@ def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options:
     from torch._dynamo.backends.common import aot_autograd
 
     register_device_interface()
+    _warn_of_asynchronous_tensor_parallelism()
     pair = _GraphPair(gm)
     compiler = aot_autograd(
         fw_compiler=functools.partial(pair.compile, "forward"),
@@ -49,6 +52,18 @@ def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options:
     with kept_whole(), flex_attention.taken_apart():
         compiled: Callable[..., Any] = compiler(gm, example_inputs)
     return compiled
+
+
+def _warn_of_asynchronous_tensor_parallelism() -> None:
+    """Inductor's passes do it, which make products of parts that wait for symmetric memory."""
+    config = sys.modules.get("torch._inductor.config")
+    if getattr(config, "_micro_pipeline_tp", False):
+        warnings.warn(
+            "Asynchronous tensor parallelism has no effect on the device neuron: it has no symmetric memory, "
+            "and products and their collectives run one after the other.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 class _GraphPair:

@@ -201,3 +201,14 @@ def test_an_operator_without_a_lowering_does_not_lose_the_rest(provider):
     opcodes = [operation.opcode for operation in module.operations]
     assert opcodes.index("multiply") < opcodes.index("custom_call") < opcodes.index("add")
     assert len(module.warnings) == 1
+
+
+def test_asynchronous_tensor_parallelism_is_said_to_have_no_effect(monkeypatch):
+    from torch._inductor import config
+
+    monkeypatch.setattr(config, "_micro_pipeline_tp", True)
+    torch._dynamo.reset()
+    with pytest.warns(
+        RuntimeWarning, match="Asynchronous tensor parallelism has no effect on the device neuron"
+    ):
+        torch.compile(torch.relu, backend="neuron")(torch.ones(2, device="neuron"))
