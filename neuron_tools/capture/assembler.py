@@ -142,7 +142,7 @@ class Assembler:
 
     def _has_all(self) -> bool:
         """Whether all that was to be recorded is here: a window is whole while its program still runs."""
-        return self._windows is not None or all(process.log.definitions.ended for process in self._processes)
+        return self._windows is not None or all(process.log.is_whole for process in self._processes)
 
     def discard(self) -> None:
         """Remove the profile that was begun: nothing could be recorded."""

@@ -238,6 +238,7 @@ class Definitions:
         sources: Path and text of code that stands in no file.
         warnings: (message, category) of each.
         ended: Recording came to its end.
+        rest_count: Records in the log when a process that others end was last at rest; -1 where it was not.
     """
 
     process: ProcessFacts = field(default_factory=ProcessFacts)
@@ -251,6 +252,7 @@ class Definitions:
     sources: dict[str, str] = field(default_factory=dict)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
+    rest_count: int = -1
 
     def take(self, line: dict[str, Any]) -> None:
         """Take in one line; lines of unknown kind are passed over.
@@ -282,6 +284,8 @@ class Definitions:
             self.process = ProcessFacts.from_line(line)
         elif kind == "end":
             self.ended = True
+        elif kind == "rest":
+            self.rest_count = int(line["record_count"])
 
 
 def _stack(frames: Sequence[Frame]) -> tuple[Frame, ...]:

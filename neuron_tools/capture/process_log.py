@@ -69,6 +69,12 @@ class ProcessLog:
         """What has been defined so far."""
         return self._definitions.definitions
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether recording came to its end, or all was handed out and stops at the last rest."""
+        count = self._offset // RECORD_DTYPE.itemsize
+        return self.definitions.ended or self.definitions.rest_count == count
+
     def read(self, limit: int) -> npt.NDArray[np.void]:
         """The next records, at most `limit`; a half-written last record waits for its rest.
 

@@ -18,6 +18,7 @@ from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
+from neuron_tools.capture.rests import Rests, is_ended_by_others
 from neuron_tools.capture.runtimes import Recording, Runtime
 from neuron_tools.device.distributed.job import from_environment
 from neuron_tools.errors import NeuronToolsError, UsageError
@@ -40,6 +41,7 @@ class CaptureSession:
         self._runtime = runtime
         self._definitions: DefinitionsWriter | None = None
         self._lock: LogLock | None = None
+        self._rests: Rests | None = None
 
     def start(self) -> None:
         """Claim a log folder, install the hooks and start the clock.
@@ -65,6 +67,7 @@ class CaptureSession:
         definitions, self._definitions = self._definitions, None
         if definitions is None:
             return
+        self._end_rests()
         host_end_ns = self._runtime.stop()
         error = self._runtime.error
         if error:
@@ -76,6 +79,7 @@ class CaptureSession:
 
     def abandon(self) -> None:
         """Stop without writing anything more: in a forked child the log belongs to the parent."""
+        self._rests = None
         self._runtime.abandon()
         definitions, self._definitions = self._definitions, None
         if definitions is not None:
@@ -94,6 +98,16 @@ class CaptureSession:
         start_unix_ns = time.time_ns() if measured else 0
         self._write_process(definitions, directory, start_unix_ns)
         self._runtime.start(Recording(self.options, directory, self.core, definitions, store, start_unix_ns))
+        if is_ended_by_others(sys.orig_argv):
+            self._rests = Rests(
+                lambda: self._runtime.record_count,
+                lambda count: definitions.write("rest", record_count=count),
+            )
+
+    def _end_rests(self) -> None:
+        rests, self._rests = self._rests, None
+        if rests is not None:
+            rests.end()
 
     def _leave(self) -> None:
         """Let another session begin."""

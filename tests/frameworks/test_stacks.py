@@ -126,6 +126,7 @@ def own_folder(name: str) -> Path:
 def own_share(profile: Path, folder: Path) -> float:
     """The part of the device time that counts to lines of files of the folder."""
     with neuron_tools.open_profile(profile) as opened:
+        assert opened.complete
         hotspots = find_hotspots(opened)
     own = [line.cost.device_ns for line in hotspots.lines if Path(line.place.file).is_relative_to(folder)]
     return sum(own) / hotspots.device_ns

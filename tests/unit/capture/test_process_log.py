@@ -30,6 +30,22 @@ def test_records_are_handed_out_once_and_in_order(tmp_path):
     assert len(log.read(2)) == 0
 
 
+def test_a_log_is_whole_at_its_end_or_where_nothing_came_after_the_last_rest(tmp_path):
+    log, writer = ProcessLog(tmp_path), DefinitionsWriter(tmp_path)
+    write_records(tmp_path, 3)
+    log.read(9)
+    assert not log.is_whole
+    writer.write("rest", record_count=3)
+    log.read(9)
+    assert log.is_whole
+    write_records(tmp_path, 1)
+    log.read(9)
+    assert not log.is_whole
+    writer.write("end")
+    log.read(9)
+    assert log.is_whole
+
+
 def test_half_a_record_waits_for_its_rest(tmp_path):
     log = ProcessLog(tmp_path)
     record = np.zeros(1, RECORD_DTYPE)
