@@ -42,6 +42,7 @@ def register() -> None:
     torch.utils.rename_privateuse1_backend("neuron")
     from neuron_tools.device import api, training
     from neuron_tools.device.api import choice
+    from neuron_tools.device.api.profiler_columns import name_columns
 
     torch._register_device_module("neuron", api)
     torch.utils.generate_methods_for_privateuse1_backend(
@@ -52,6 +53,7 @@ def register() -> None:
     refuse_foreign_tensors()
     training.install()
     choice.install()
+    name_columns("neuron")
     publish_from_first_use()
     distributed.register()
     _prevent_late_profiler_import()

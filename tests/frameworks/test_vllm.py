@@ -329,8 +329,11 @@ def test_a_captured_server_answers_by_http_and_tells_its_requests(
     model: str, expected: list[list[int]], command_version: str, tmp_path: Path
 ) -> None:
     command = (*CAPTURE, sys.executable, str(FOLDER / "serve.py"), model)
-    assert said(run(tmp_path, *command, PYTHONPATH=command_version), "tokens") == first(expected)[:2]
+    answer = ran(tmp_path, *command, PYTHONPATH=command_version)
+    assert said(answer.stdout, "tokens") == first(expected)[:2]
+    assert "EngineDeadError" not in answer.stderr
     with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+        assert profile.complete
         serving = measure_serving(profile)
     assert serving is not None
     assert [request.tokens for request in serving.requests] == [TOKENS, TOKENS]

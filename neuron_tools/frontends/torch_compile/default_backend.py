@@ -14,6 +14,7 @@ import torch
 
 from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.torch_compile import flex_attention
+from neuron_tools.frontends.torch_compile.admission import admit_pointwise_scans
 
 _REGISTRY = "torch._dynamo.backends.registry"
 
@@ -42,6 +43,7 @@ def install() -> Callable[[], None]:
         _set_default()
     torch.compile, inductor.__call__ = compile, call
     flex_attention.allow()
+    admit_pointwise_scans()
     _explain_aot_inductor()
 
     def uninstall() -> None:

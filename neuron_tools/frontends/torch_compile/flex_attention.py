@@ -16,6 +16,7 @@ import torch
 
 from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.torch_compile import masked_attention
+from neuron_tools.frontends.torch_compile.admission import admit
 from neuron_tools.frontends.torch_compile.masked_attention import OPERATORS
 
 _API = "torch.nn.attention.flex_attention"
@@ -28,10 +29,7 @@ def allow() -> None:
 
 
 def _allow() -> None:
-    check: Any = import_module(_API)._validate_device
-    code = check.__code__  # Dynamo reads it as well: a wrapper would be an unknown function to it
-    constants = (value | {"neuron"} if isinstance(value, frozenset) else value for value in code.co_consts)
-    check.__code__ = code.replace(co_consts=tuple(constants))
+    admit(import_module(_API)._validate_device, "neuron")
     operators = import_module(OPERATORS)
     for operator, kernel in (
         (operators.flex_attention, _cast),

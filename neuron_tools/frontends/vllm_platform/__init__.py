@@ -6,7 +6,14 @@ vLLM asks each plug-in of the group `vllm.platform_plugins` for a class; a progr
 
 from __future__ import annotations
 
+import sys
+
 import torch
+
+from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.frontends.vllm_platform.ending import end_undisturbed
+
+_ENGINE = "vllm.v1.engine.core"
 
 
 def platform() -> str | None:
@@ -14,4 +21,5 @@ def platform() -> str | None:
     device = getattr(torch, "neuron", None)
     if device is None or not device.is_available() or torch.cuda.is_available():
         return None
+    after_import(_ENGINE, lambda: end_undisturbed(sys.modules[_ENGINE]))
     return "neuron_tools.frontends.vllm_platform.platform.NeuronPlatform"

@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
+from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.frontends.vllm_platform.ending import stop_reader_first
+
 NAME = "neuron"
 _DRAFTS = ("ngram", "suffix", "draft_model", "eagle")
 """Methods of speculative decoding whose kernels have a form in PyTorch's operators."""
@@ -194,6 +197,15 @@ def _give_time_to_end(vllm_config: Any) -> None:
     os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", str(_GRACE_S))
     if not isinstance(utils.shutdown, partial):  # its own default is 5 s, and no setting changes it
         utils.shutdown = partial(utils.shutdown, timeout=_GRACE_S)
+    after_import("vllm.v1.engine.async_llm", _end_servers_in_order)
+
+
+def _end_servers_in_order() -> None:
+    from vllm.utils.async_utils import cancel_task_threadsafe
+    from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.engine.core_client import BackgroundResources
+
+    stop_reader_first(AsyncLLM, BackgroundResources, cancel_task_threadsafe)
 
 
 def _asked_in_vain(vllm_config: Any) -> Iterable[str]:
