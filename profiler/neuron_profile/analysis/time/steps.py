@@ -2,8 +2,9 @@
 
 Steps are, in this order: what the program marks (`step` spans of ProfilerStep, JAX's StepTraceAnnotation and
 ours, also in traces of torch.profiler); from the end of one optimizer step to the end of the next, on the
-device; a range that it names again and again; the graph that takes most device time, from one start to the
-next. Those of the process that has most of them count.
+device; a range that it names again and again; from the end of one backward pass to that of the next; the
+graph that takes most device time, from one start to the next. Those of the process that has most of them
+count.
 
 A step in which something is compiled, or that is much longer than the later ones and comes before them, is
 told apart: tracing, compiling and first allocations belong to no steady step.
@@ -71,12 +72,20 @@ _RANGES = """
 WITH named AS (
     SELECT coalesce(process_idx, 0) AS process, start_ts AS begin_ns, end_ts AS end_ns,
         regexp_replace(name, '[#_ ]?[0-9]+$', '') AS family, name
-    FROM HostSpan WHERE kind = 'range'
+    FROM HostSpan
+    WHERE kind = 'range' AND name <> 'Tensor.backward' AND NOT starts_with(name, 'enumerate(DataLoader)')
 ), repeated AS (
     SELECT family, process FROM named GROUP BY ALL HAVING count(*) >= 3
     ORDER BY sum(end_ns - begin_ns) DESC, family LIMIT 1
 )
 SELECT process, begin_ns, end_ns, name FROM named SEMI JOIN repeated USING (family, process) ORDER BY begin_ns
+"""
+"""Ranges that PyTorch or a capture opens around a part of a step are none."""
+_BACKWARD = """
+SELECT coalesce(process_idx, 0) AS process, end_ts AS end_ns, '' AS name,
+    coalesce(lag(end_ts) OVER (PARTITION BY process_idx, thread_idx ORDER BY end_ts), first_ns) AS begin_ns
+FROM HostSpan, (SELECT min(start_ts) AS first_ns FROM HostSpan)
+WHERE kind = 'range' AND name = 'Tensor.backward' ORDER BY process, begin_ns
 """
 _REPEATED = """
 WITH executions AS (
@@ -93,7 +102,7 @@ WITH executions AS (
 SELECT process, begin_ns, coalesce(lead(begin_ns) OVER (ORDER BY begin_ns), end_ns) AS end_ns, '' AS name
 FROM executions SEMI JOIN chosen USING (process, executable_idx, core) ORDER BY begin_ns
 """
-_SOURCES = (_MARKED, _MARKED_IN_TRACE, _OPTIMIZER, _RANGES, _REPEATED)
+_SOURCES = (_MARKED, _MARKED_IN_TRACE, _OPTIMIZER, _RANGES, _BACKWARD, _REPEATED)
 _COMPILED = """
 SELECT start_ts AS begin_ns, end_ts AS end_ns FROM HostSpan WHERE kind = 'compile' AND coalesce(process_idx,
 0) = ?

@@ -50,6 +50,18 @@ def test_a_step_runs_from_one_optimizer_step_to_the_next(make_profile):
     assert [step.kind for step in steps] == [COMPILING, STEADY, STEADY]
 
 
+def test_without_an_optimizer_a_step_runs_from_one_backward_pass_to_the_next(make_profile):
+    rows = [("dispatch", "aten::mm", 0, 5)]
+    for begin in (50, 150, 250):
+        rows += [
+            ("range", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", begin, begin + 30),
+            ("range", "Tensor.backward", begin + 30, begin + 50),
+        ]
+    with open_profile(make_profile(tables={"HostSpan": host_spans(rows)})) as profile:
+        steps = find_steps(profile).steps
+    assert [(step.begin_ns, step.end_ns) for step in steps] == [(0, 100), (100, 200), (200, 300)]
+
+
 def test_optimizers_that_another_one_calls_are_part_of_its_step(make_profile):
     rows = [("range", "start", 0, 5)]
     for begin in (90, 190, 290):
