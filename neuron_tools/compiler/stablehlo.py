@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +21,8 @@ from neuron_tools.records.program import FrameworkOperation
 
 MAX_CONSTANT_ELEMENTS = 64
 """Constants with more elements than this keep their shape only: a Program's time never depends on them."""
+_RANKS = ("replica_groups", "source_target_pairs")
+"""Attributes that say between which ranks a collective moves data: kept whole."""
 
 _FRAMEWORK_ROW = re.compile(r"\bfw:(\d+)")
 _TENSOR = re.compile(r"^tensor<((?:[0-9?]+x)*)([^,>]+).*>$", re.DOTALL)
@@ -326,18 +329,19 @@ def _plain(name: str, attribute: Any) -> Any:
     """An attribute as a Python number, string, tuple or dict."""
     kind = type(attribute).__name__
     if kind.startswith("Dense") and kind.endswith("ElementsAttr"):
-        return _elements(attribute, keep_splat=name == "value")
+        most = sys.maxsize if name in _RANKS else MAX_CONSTANT_ELEMENTS
+        return _elements(attribute, most, keep_splat=name == "value")
     return _parse(str(attribute))
 
 
-def _elements(attribute: Any, *, keep_splat: bool) -> Any:
-    """A dense constant: one number for a splat, a flat tuple for a small one, None for a large one."""
+def _elements(attribute: Any, most: int, *, keep_splat: bool) -> Any:
+    """A dense constant: one number for a splat, a flat tuple of up to `most`, None for a larger one."""
     try:
         count = len(attribute)
         if attribute.is_splat:
             number = attribute.get_splat_value().value
             return number if keep_splat else (number,) * count
-        return tuple(attribute[i] for i in range(count)) if count <= MAX_CONSTANT_ELEMENTS else None
+        return tuple(attribute[i] for i in range(count)) if count <= most else None
     except (AttributeError, TypeError, ValueError, IndexError):
         return None  # resources, complex and other element types: their values never matter to time
 

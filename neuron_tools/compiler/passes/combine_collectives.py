@@ -62,9 +62,9 @@ class _Batches:
     def chosen(self) -> list[_Batch]:
         """All batches, also those of one operation."""
         for operation in self._module.operations:
-            before = self._closed(self._needed(operation))
+            before = self._needed(operation)
             if operation.opcode in COMBINED:
-                before = 1 << self._join(operation, before)
+                before = 1 << self._join(operation, self._closed(before))
             self._before.update(dict.fromkeys(operation.results, before))
         return self._batches
 

@@ -117,6 +117,18 @@ def test_large_constants_keep_their_shape_only():
     assert module(text).operations[0].attributes["value"] is None
 
 
+def test_the_ranks_of_a_large_job_are_kept_whole():
+    ring = [(rank, (rank + 1) % 128) for rank in range(128)]
+    pairs = f"dense<{[list(pair) for pair in ring]}> : tensor<128x2xi64>"
+    text = function(
+        "%a: tensor<4xf32>", "tensor<4xf32>",
+        f'%r = "stablehlo.collective_permute"(%a) <{{source_target_pairs = {pairs}}}>'
+        " : (tensor<4xf32>) -> tensor<4xf32>",
+    )  # fmt: skip
+    named = module(text).operations[0].attributes["source_target_pairs"]
+    assert named == tuple(rank for pair in ring for rank in pair)
+
+
 def test_regions_are_read_with_their_own_parameters():
     text = function(
         "%a: tensor<4x8xf32>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from neuron_tools.compiler.graph import operands_of
@@ -65,6 +66,15 @@ def test_what_became_one_makes_no_circle():
 @pytest.mark.parametrize("other", [{"groups": OTHERS}, {"body": "maximum"}])
 def test_other_ranks_or_another_sum_stay_apart(other):
     assert operand_counts(combined(reduced("%r", "%a"), reduced("%s", "%b", **other))) == [1, 1]
+
+
+def test_other_groups_of_many_ranks_stay_apart():
+    """As along the two axes of a mesh of 16 times 16."""
+    rows = np.arange(256).reshape(16, 16)
+    along, across = (
+        f"replica_groups = dense<{ranks.tolist()}> : tensor<16x16xi64>" for ranks in (rows, rows.T)
+    )
+    assert operand_counts(combined(reduced("%r", "%a", along), reduced("%s", "%b", across))) == [1, 1]
 
 
 def test_other_element_types_stay_apart():
