@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -105,24 +105,28 @@ def _cut_of(sharding: Any, axes: int) -> _Cut | None:
 
 
 def _chosen(shardings: Iterable[Any], shapes: Sequence[Any], axes: int) -> _Cut | None:
-    """The cut into most parts among those of some tensors, along axes that it divides."""
-    found = [cut for each in shardings if (cut := _cut_of(each, axes)) is not None]
-    best = max(found, key=lambda cut: cut.parts, default=None)
-    return best and _divided(best, [tuple(shape.dimensions()) for shape in shapes])
+    """The cut into most parts among those of some tensors, along axes that all can be cut along."""
+    extents = [tuple(shape.dimensions()) for shape in shapes]
+    found = [_possible(cut, extents) for each in shardings if (cut := _cut_of(each, axes)) is not None]
+    return max(found, key=lambda cut: cut.parts, default=None)
 
 
-def _divided(cut: _Cut, extents: Sequence[Sequence[int]]) -> _Cut:
-    """The same where it divides all tensors; along other axes these are whole."""
+def _possible(cut: _Cut, extents: Sequence[Sequence[int]]) -> _Cut:
+    """The same where the parts of all tensors belong together; along other axes these are whole.
+
+    Parts may be padded where all have the same batches: what is done with the rest, nobody reads.
+    """
     axes = range(len(cut.counts))
-    kept = [
-        axis
-        for axis in axes
-        if all(each[axis] == 1 or each[axis] % cut.counts[axis] == 0 for each in extents)
-    ]
+    kept = [axis for axis in axes if _can_cut({each[axis] for each in extents}, cut.counts[axis])]
     rest = [axis for axis in axes if axis not in kept]
     counts = tuple(count if axis in kept else 1 for axis, count in enumerate(cut.counts))
     ordered = np.array(cut.devices).reshape(*cut.counts, -1).transpose(*kept, *rest, len(cut.counts))
     return _Cut(counts, tuple(int(device) for device in ordered.ravel()))
+
+
+def _can_cut(extents: Set[int], count: int) -> bool:
+    several = extents - {1}
+    return len(several) < 2 or all(extent % count == 0 for extent in several)
 
 
 def _parts(shape: Any) -> list[Any]:

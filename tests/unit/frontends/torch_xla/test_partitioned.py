@@ -120,10 +120,10 @@ def test_on_one_core_a_program_is_what_it_would_be_without(spread_over_two, monk
     assert torch.equal(after.cpu(), rows.cpu().exp() + 1)
 
 
-def attended(sharding, dtype=torch.float32, mask=None):
-    """Attention and its gradients on the device, and on the CPU: (4, 4, 48, 16)."""
+def attended(sharding, dtype=torch.float32, mask=None, batches=4):
+    """Attention and its gradients on the device, and on the CPU: (batches, 4, 48, 16)."""
     torch.manual_seed(0)
-    given = [torch.randn(4, 4, 48, 16, dtype=dtype) for _ in range(3)]
+    given = [torch.randn(batches, 4, 48, 16, dtype=dtype) for _ in range(3)]
     on_device = [marked(tensor, sharding).requires_grad_() for tensor in given]
     on_host = [tensor.clone().requires_grad_() for tensor in given]
     attend = torch.nn.functional.scaled_dot_product_attention
@@ -151,6 +151,14 @@ def test_attention_stays_whole_on_each_core(spread_over_two, counts, dtype, mask
     assert gradients[0].lazy.sharding == sharding
     for gradient, right in zip(gradients, expected):
         assert torch.allclose(gradient.cpu(), right, atol=1e-2 if dtype is torch.bfloat16 else 1e-5)
+
+
+def test_attention_of_batches_that_the_cores_do_not_divide_is_padded(spread_over_two):
+    gradients, expected = attended(Sharding.of((CORES, 1, 1, 1), range(CORES)), batches=3)
+    module = spread_over_two.last
+    (backward,) = [each for each in module.operations if each.opcode == ATTENTION_GRADIENT]
+    assert {module.shape_of(result) for result in backward.results[:3]} == {(2, 4, 48, 16)}
+    assert all(torch.allclose(one.cpu(), other, atol=1e-5) for one, other in zip(gradients, expected))
 
 
 def test_attention_whose_rows_are_cut_gathers_them(spread_over_two):
