@@ -146,10 +146,15 @@ class Buffer:
             self._elements = ref(owned)
         return owned
 
-    def hold_argument(self, values: npt.NDArray[Any]) -> None:
-        """Take an argument's elements: one dimension, of the declared type."""
+    def hold_argument(self, values: npt.NDArray[Any], borrowed: bool = False) -> None:
+        """Take an argument's elements: one dimension, of the declared type.
+
+        Args:
+            values: The elements.
+            borrowed: Whether they have to stay as they are, also where they could be written in place.
+        """
         self._data = values
-        self.borrowed = values.dtype != self.element or not values.flags.writeable
+        self.borrowed = borrowed or values.dtype != self.element or not values.flags.writeable
 
     def make_own(self) -> None:
         """Hold a borrowed argument in an array of its own from now on, on all cores: it is written."""

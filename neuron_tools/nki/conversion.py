@@ -89,19 +89,21 @@ def _encoded(codes: npt.NDArray[np.uint8], bits: npt.NDArray[np.uint32]) -> npt.
 
 @compiled
 def _widened(codes: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """Half floats as fp32: exponent and mantissa in fp32's places, times the difference of the biases.
+    """Half floats as fp32: their numbers without a leading one count multiples of 2^-24.
 
-    The product also turns numbers that have no leading one into such that have.
+    All others have exponent and mantissa in fp32's places, and the difference of the biases is added. No fp32
+    number without a leading one takes part: a processor that was told to takes those for zeros.
     """
     found = np.empty(codes.size, np.float32)
     bits = found.view(np.uint32)
     for place in range(codes.size):
         number = np.uint32(codes[place])
-        bits[place] = (number & np.uint32(0x7FFF)) << np.uint32(13)
-        found[place] = found[place] * np.float32(2.0**112)
-        is_finite = number & np.uint32(0x7C00) != np.uint32(0x7C00)
-        exponent = np.uint32(0) if is_finite else np.uint32(0x7F800000)
-        bits[place] |= exponent | (number & np.uint32(0x8000)) << np.uint32(16)
+        size = number & np.uint32(0x7FFF)
+        found[place] = np.float32(size) * np.float32(2.0**-24)
+        moved = (size << np.uint32(13)) + np.uint32(0x38000000)
+        moved |= np.uint32(0x7F800000) if size >= np.uint32(0x7C00) else np.uint32(0)
+        bits[place] = bits[place] if size < np.uint32(0x0400) else moved
+        bits[place] |= (number & np.uint32(0x8000)) << np.uint32(16)
     return found
 
 

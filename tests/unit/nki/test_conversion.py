@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 
 from neuron_tools.nki.conversion import as_element
 
@@ -53,6 +54,18 @@ def test_every_float_of_two_bytes_widens_exactly(element: Any) -> None:
     codes = np.arange(1 << 16, dtype=np.uint16).view(element)
     wide = as_element(codes, np.dtype(np.float32))
     np.testing.assert_array_equal(bits(wide), bits(codes.astype(np.float32)))
+
+
+def test_half_floats_without_a_leading_one_survive_where_the_processor_takes_such_fp32_for_zeros() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    expected = halves.astype(np.float32)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        wide = as_element(halves, expected.dtype)
+    finally:
+        torch.set_flush_denormal(False)
+    np.testing.assert_array_equal(bits(wide), bits(expected))
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in cast")

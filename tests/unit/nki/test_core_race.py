@@ -103,6 +103,57 @@ def test_a_race_on_an_argument_is_warned_of_where_no_result_depends_on_it():
     np.testing.assert_array_equal(given[:, 1:], A[:, 1:])
 
 
+def test_a_race_on_an_argument_is_refused_where_the_core_that_goes_first_anyway_writes():
+    def kernel(a):
+        core, part = nl.program_id(0), tile((128, 32))
+        out = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.memset(part, 7.0)
+        if core == 0:
+            nisa.dma_copy(a[:, :1], part[:, :1])
+        else:
+            nisa.dma_copy(part, a)
+        nisa.dma_copy(out[core * 128 : (core + 1) * 128], part)
+        return out
+
+    given = A.copy()
+    with pytest.raises(RaceError, match=r"core 1 reads input\.0 while core 0 writes"):
+        Kernel(kernel, core=hardware.get("trn2"))[2].run(given)
+    np.testing.assert_array_equal(given, A)
+
+
+def increasing(happens):
+    """A kernel whose second core adds one to a column that the first one reads; each calls `happens`."""
+
+    def kernel(a):
+        core, part = nl.program_id(0), tile((128, 32))
+        out = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(part, a)
+        if core == 0:
+            nisa.memset(part[:, :1], 0.0)
+        else:
+            nisa.tensor_scalar(part, part, nl.add, 1.0)
+            nisa.dma_copy(a[:, :1], part[:, :1])
+        happens()
+        nisa.dma_copy(out[core * 128 : (core + 1) * 128], part)
+        return out
+
+    return Kernel(kernel, core=hardware.get("trn2"))[2]
+
+
+def test_trying_the_other_order_neither_writes_arguments_nor_prints_again(capsys):
+    given = A.copy()
+    with pytest.warns(RaceWarning):
+        increasing(lambda: nl.device_print("here", 1)).run(given)
+    np.testing.assert_array_equal(given[:, 0], A[:, 0] + 1)
+    assert capsys.readouterr().out == "here 1\n" * 2
+
+
+def test_a_kernel_that_fails_in_the_other_order_depends_on_it():
+    calls = iter([None, None])
+    with pytest.raises(RaceError, match=r"core 0 reads input\.0"):
+        increasing(lambda: next(calls)).run(A.copy())
+
+
 def test_a_race_on_an_argument_is_refused_where_no_values_show_its_effect():
     with pytest.raises(RaceError, match=r"core 0 reads input\.0"):
         partly_read(1).run(A.copy(), values=False)

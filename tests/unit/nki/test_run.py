@@ -279,3 +279,22 @@ def test_the_values_of_tiles_that_nothing_names_any_more_are_given_back() -> Non
     tracemalloc.stop()
     assert (done.outputs == 1).all()
     assert most < 16 * x.nbytes  # all tiles at once would take 64 times as much
+
+
+def test_an_array_of_wider_elements_that_is_only_read_stays_as_it_is():
+    given = A.astype(np.float64) + 1e-12
+    kept = given.copy()
+    double.run(given)
+    np.testing.assert_array_equal(given, kept)
+
+
+def test_a_negative_zero_is_written_over_a_positive_one():
+    def kernel(a):
+        part = tile(a.shape)
+        nisa.memset(part, -0.0)
+        nisa.dma_copy(a, part)
+        return a
+
+    given = np.zeros((128, 64), np.float32)[:, ::2]
+    Kernel(kernel, core=hardware.get("trn2")).run(given)
+    assert np.signbit(given).all()
