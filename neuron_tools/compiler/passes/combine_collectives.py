@@ -110,7 +110,7 @@ class _Batches:
         attributes = sorted((name, repr(value)) for name, value in operation.attributes.items()
                             if name != _OF_EACH)  # fmt: skip
         bodies = tuple(inner.opcode for region in operation.regions for inner in region.operations)
-        dtypes = tuple({self._type(value).dtype for value in operation.operands})
+        dtypes = frozenset(self._type(value).dtype for value in operation.operands)
         ratios = tuple(self._ratio(*pair) for pair in zip(operation.operands, operation.results))
         return operation.opcode, tuple(attributes), bodies, dtypes, ratios[:1]
 

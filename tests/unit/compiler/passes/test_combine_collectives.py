@@ -86,6 +86,25 @@ def test_other_element_types_stay_apart():
     assert operand_counts(module) == [1, 1]
 
 
+def test_the_order_of_operands_of_several_element_types_does_not_matter():
+    """Ranks that told it apart would combine differently, and wait for each other."""
+    narrow = tensor((4, 8), "bf16")
+    of = {"f": SHARD, "b": narrow}
+    gathered = [
+        f'%{one}{other}:2 = "stablehlo.all_gather"(%{one}, %{other}) <{{{ALL}, all_gather_dim = 0 : i64}}>'
+        f" : ({of[one]}, {of[other]}) -> ({wide[one]}, {wide[other]})"
+        for wide in [{"f": tensor((16, 8)), "b": tensor((16, 8), "bf16")}]
+        for one, other in ("fb", "bf")
+    ]
+    returned = f"return %fb#0, %bf#0 : {tensor((16, 8))}, {tensor((16, 8), 'bf16')}"
+    module = parsed(
+        f"func.func @main(%f: {SHARD}, %b: {narrow}) -> ({returned.partition(' : ')[2]}) {{\n"
+        + "\n".join([*gathered, returned])
+        + "\n}"
+    )
+    assert [len(each.operands) for each in combine_collectives(module).operations] == [4]
+
+
 def test_large_ones_stay_apart(monkeypatch):
     monkeypatch.setattr(module_of_pass, "MOST_BYTES", 2 * 4 * 8 * 4)
     parameters = f"%a: {SHARD}, %b: {SHARD}, %c: {SHARD}"
