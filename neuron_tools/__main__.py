@@ -43,12 +43,24 @@ def main(arguments: list[str]) -> int:
     compat.install()
     os.environ["PYTHONPATH"], os.environ["PATH"] = compat.python_path(), command_path()
     sys.argv = rest
-    if as_module:
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-    else:
-        # Python puts the script's folder, not the working one, first on the path.
-        sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
-        runpy.run_path(rest[0], run_name="__main__")
+    return _run(rest[0], as_module=as_module)
+
+
+def _run(program: str, *, as_module: bool) -> int:
+    """Run a script or module; what it raises is told as Python itself would, from its own first frame on."""
+    try:
+        if as_module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            # Python puts the script's folder, not the working one, first on the path.
+            sys.path[0] = os.path.dirname(os.path.abspath(program))
+            runpy.run_path(program, run_name="__main__")
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals in (globals(), vars(runpy)):
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 1
     return 0
 
 

@@ -16,6 +16,7 @@ from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.python_subset import check_subset
 from neuron_tools.nki.run import Launch, Run, run
 from neuron_tools.nki.target import default_core
+from neuron_tools.nki.tracebacks import short_tracebacks
 from neuron_tools.nki.tracer import NeedsCores, NeedsValues, Recording
 
 SIMULATION = "simulation"
@@ -109,6 +110,7 @@ class Kernel:
             except NeedsCores:
                 launch = replace(launch, cores=_LARGEST_LOGICAL_CORE)
 
+    @short_tracebacks
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the kernel; inside another kernel, call its function."""
         if tracing.running() is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from neuron_tools.nki.execution import compute
 from neuron_tools.nki.kernel import SIMULATION, Kernel, jit
+from neuron_tools.nki.tracebacks import short_tracebacks
 
 
 def simulate(kernel: Any) -> Callable[..., Any]:
@@ -17,6 +18,7 @@ def simulate(kernel: Any) -> Callable[..., Any]:
     """
     wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel)
 
+    @short_tracebacks
     def simulated(*arguments: Any, **keywords: Any) -> Any:
         return compute(wanted, arguments, keywords).outputs
 
@@ -38,11 +40,13 @@ class HostKernel(Kernel):
             self.func, grid=chosen.grid, older_dialect=self.older_dialect, mode=self.mode, core=self.core
         )
 
+    @short_tracebacks
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Compute the kernel's results."""
         return compute(self, arguments, keywords).outputs
 
 
+@short_tracebacks
 def simulate_kernel(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
     """Run a kernel on the host: `nki.simulate_kernel(kernel, a, b)` (older dialect)."""
     wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel, older_dialect=True)

@@ -39,6 +39,15 @@ def test_nothing_to_run_is_a_usage_error_in_one_line(arguments, tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_an_error_is_told_from_the_scripts_own_first_line(tmp_path):
+    (tmp_path / "wrong.py").write_text("def f():\n    raise ValueError('no')\n\nf()\n")
+    for arguments in (("wrong.py",), ("-m", "wrong")):
+        done = run(*arguments, cwd=tmp_path)
+        places = [line.split()[-1] for line in done.stderr.splitlines() if line.startswith("  File ")]
+        assert (done.returncode, places) == (1, ["<module>", "f"])
+        assert done.stderr.endswith("ValueError: no\n")
+
+
 TIMED = """
 import torch
 from neuron_tools.device import native
