@@ -28,9 +28,14 @@ _FIRST_OPERAND = 3
 _WRITTEN, _READ = range(2), range(2, 6)
 """Operands that are written and read."""
 
+IDLE = (
+    "the results of this call are the same whichever core goes first, as where a mask leaves out what is read"
+)
+UNDECIDED = "only a call on values can tell whether results depend on it"
+
 
 class RaceWarning(UserWarning):
-    """Two cores write the same place, or one reads what the other writes, and no result depends on it."""
+    """Two cores write the same place, or one reads what the other writes and no result is known to differ."""
 
 
 @frozen
@@ -145,17 +150,17 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
                     _compare(traces, tables, buffer, (reader, writer), read, written, writes[reader])
 
 
-def warn_of_idle_race(error: ArgumentRaceError) -> None:
-    """Warn of a read that races with a write, where results are the same whichever core goes first.
+def warn_of_race(error: ArgumentRaceError, why: str) -> None:
+    """Warn of a read of an argument that races with a write, where it is not refused.
 
     Args:
         error: Why the read would be refused.
+        why: Why it is not: `IDLE` or `UNDECIDED`.
 
     Warns:
         RaceWarning: Always.
     """
-    same = "the results of this call are the same whichever core goes first"
-    warnings.warn(f"{error} ({same}, as where a mask leaves out what is read)", RaceWarning, stacklevel=2)
+    warnings.warn(f"{error} ({why})", RaceWarning, stacklevel=2)
 
 
 class _Span:

@@ -19,7 +19,7 @@ from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.conversion import as_element
-from neuron_tools.nki.core_race import SharedBuffer, check_cores, warn_of_idle_race
+from neuron_tools.nki.core_race import IDLE, UNDECIDED, SharedBuffer, check_cores, warn_of_race
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import ArgumentRaceError, NkiValidationError
 from neuron_tools.nki.kernel_ranges import traced_ranges
@@ -298,11 +298,31 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
         try:
             check_cores(cores.traces, cores.shared_buffers())
         except ArgumentRaceError as error:
-            known = launch.values and not cores.communicate()
-            if not known or _changes_results(cores, launch, arguments, keywords):
-                raise
-            warn_of_idle_race(error)
+            _judge_race(error, cores, launch, arguments, keywords)
     return _finished(launch, cores.traces, cores.inputs[0], cores.results)
+
+
+def _judge_race(
+    error: ArgumentRaceError,
+    cores: _Cores,
+    launch: Launch,
+    arguments: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+) -> None:
+    """Warn of a race on an argument on which no result depends, or where only values can tell.
+
+    Raises:
+        ArgumentRaceError: The call's values show that results depend on it, or the other order cannot be
+            tried, as other ranks take part.
+    """
+    if not launch.values or any(trace.values_made_up for trace in cores.traces):
+        for trace in cores.traces:
+            trace.data_dependent = True  # so that calls on values are run, and judged, each by itself
+        warn_of_race(error, UNDECIDED)
+    elif cores.communicate() or _changes_results(cores, launch, arguments, keywords):
+        raise error
+    else:
+        warn_of_race(error, IDLE)
 
 
 def _changes_results(

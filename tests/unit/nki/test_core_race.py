@@ -7,6 +7,7 @@ import pytest
 
 from neuron_tools import hardware
 from neuron_tools.nki import isa as nisa, language as nl
+from neuron_tools.nki.call import KernelCall
 from neuron_tools.nki.core_race import RaceWarning
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.kernel import Kernel
@@ -154,9 +155,16 @@ def test_a_kernel_that_fails_in_the_other_order_depends_on_it():
         increasing(lambda: next(calls)).run(A.copy())
 
 
-def test_a_race_on_an_argument_is_refused_where_no_values_show_its_effect():
-    with pytest.raises(RaceError, match=r"core 0 reads input\.0"):
+def test_a_race_on_an_argument_is_told_where_no_values_show_its_effect():
+    with pytest.warns(RaceWarning, match=r"core 0 reads input\.0 .*only a call on values can tell"):
         partly_read(1).run(A.copy(), values=False)
+
+
+def test_a_call_that_no_values_can_judge_is_judged_by_those_of_each_call():
+    call, arrays = KernelCall.of(partly_read(1), (A,), {}, lambda value: isinstance(value, np.ndarray))
+    with pytest.warns(RaceWarning):
+        form = call.form(tuple((array.shape, str(array.dtype)) for array in arrays))
+    assert form.is_data_dependent
 
 
 def test_columns_apart_do_not_race():
