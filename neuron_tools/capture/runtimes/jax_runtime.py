@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.runtimes.python_runtime import PythonRuntime
 from neuron_tools.capture.runtimes.runtime import Recording
 
@@ -16,6 +17,10 @@ CPU_DEVICES_WARNING = (
 
 class JaxRuntime(PythonRuntime):
     """The runtime of a process that imports JAX."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._definitions: DefinitionsWriter | None = None
 
     def facts(self) -> Mapping[str, Any]:
         """JAX's version."""
@@ -42,4 +47,10 @@ class JaxRuntime(PythonRuntime):
         for hook in (interception, Transfers(recorder, memory), Annotations(recorder), ModuleScopes()):
             hook.install()
             self._undo.append(hook.uninstall)
-        recording.definitions.write("warning", message=CPU_DEVICES_WARNING, category="values")
+        self._definitions = recording.definitions
+
+    def stop(self) -> int:
+        """Take the hooks out and write what was recorded, with where values came from if JAX ran anything."""
+        if self.record_count and self._definitions is not None:
+            self._definitions.write("warning", message=CPU_DEVICES_WARNING, category="values")
+        return super().stop()

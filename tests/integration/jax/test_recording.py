@@ -70,6 +70,15 @@ def test_the_profile_says_where_the_values_come_from(steps: Captured) -> None:
     assert "CPU devices" in warning["message"]
 
 
+def test_nothing_is_said_of_jax_where_a_program_only_imports_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "imports.py"
+    script.write_text("import jax, torch\nprint(float((torch.ones(4, device='neuron') + 1).sum()))\n")
+    captured = capture(script, tmp_path)
+    assert captured.printed.strip() == "8.0"
+    assert captured.profile.query('SELECT message FROM "Warning"').to_pylist() == []
+
+
 def test_a_platform_asked_for_by_name_is_there(tmp_path: Path) -> None:
     script = tmp_path / "by_name.py"
     script.write_text(

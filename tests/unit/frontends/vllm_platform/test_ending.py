@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ def end_a_server(server: type[Server], *, dies: bool = False) -> list[str]:
         await asyncio.gather(serving.output_handler, return_exceptions=True)
         return serving.errors
 
-    return asyncio.run(serve())
+    with ThreadPoolExecutor(1) as pool:  # the tests' own thread may run a loop already
+        return pool.submit(asyncio.run, serve()).result()
 
 
 @pytest.fixture
