@@ -204,7 +204,7 @@ def test_ranks_alone_predict_the_run_of_four(layout: str, tmp_path: Path) -> Non
     ranks, given = PREDICTED[layout].ranks, (*PREDICTED[layout].model.arguments, *PREDICTED[layout].arguments)
     capture = (*CAPTURE, "--host-clock", "fixed", "--detail", "operations")
     job = ("--world-size", str(ranks), "--values", "skip", "-o", str(alone), "--")
-    given = (*given, "--checkpoint.no-enable")  # one rank has no values of its own to save
+    given = (*given, "--checkpoint.no-enable")  # which lacks the shards of ranks that do not run
     start([*capture, *job, sys.executable, *TRAINING], tmp_path / "alone", *given)
     train(ranks, tmp_path / "together", *given, launcher=[*capture, "-o", str(together), "--"])
     (predicted, moved_alone), (found, moved) = step_and_moved(alone), step_and_moved(together)
