@@ -29,9 +29,13 @@ def short_tracebacks(call: _Call) -> _Call:
         try:
             return call(*arguments, **keywords)
         except Exception as error:
-            if tracing.running() is None and os.environ.get(TRACEBACK_VARIABLE) != "full":
-                _shorten(error)
-            raise error.with_traceback(error.__traceback__)  # noqa: B904  # the same error, which keeps its context
+            shown = error
+        if tracing.running() is None and os.environ.get(TRACEBACK_VARIABLE) != "full":
+            _shorten(shown)
+        try:
+            raise shown
+        finally:
+            del shown  # which refers to this frame by its traceback
 
     return called  # type: ignore[return-value]  # has the signature of the function that it wraps
 

@@ -55,8 +55,15 @@ def require_place(target: Path, *, force: bool) -> None:
         raise UsageError(
             f"{target} exists: choose another folder with -o, or allow overwriting with --force."
         )
-    if not (target.is_dir() and not any(target.iterdir())):
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    try:
         layout.read_manifest(target)
+    except layout.NotAProfileError as error:
+        raise layout.NotAProfileError(
+            f"{target} exists and is no profile, and --force replaces nothing else: choose another folder "
+            "with -o."
+        ) from error
 
 
 def refusal(target: Path, error: Exception) -> ProfileWriteError:

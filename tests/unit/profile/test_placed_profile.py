@@ -46,7 +46,7 @@ def test_a_profile_is_replaced_only_with_force(tmp_path):
 
 def test_what_is_no_profile_is_not_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("keep")
-    with pytest.raises(NotAProfileError, match="is no profile"):
+    with pytest.raises(NotAProfileError, match="is no profile, and --force replaces nothing else"):
         place(tmp_path, force=True)
     with pytest.raises(NotAProfileError):
         place(tmp_path / "thesis.txt", force=True)
