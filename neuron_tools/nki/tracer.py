@@ -174,7 +174,7 @@ class Tracer(CallSites):
         ordered: (first, end) instructions that the kernel keeps in their order.
         names: Names that the kernel gave to calls (`name=`), by row.
         middle_end_skipped: Whether the kernel asked the compiler to leave its loops alone.
-        prints: Whether `device_print` shows anything.
+        prints: Whether anything is shown of what the kernel prints.
         program_ids, grid: Place in the launch grid, and the grid.
         launched: The call, as it can be made again without its data; None where it cannot.
     """

@@ -215,7 +215,7 @@ def device_print(print_prefix: str, x: Any = None, mask: Any = None, **options: 
     """Print a tensor's values while the kernel runs."""
     value = x if x is not None else options.get("tensor")
     trace = ready()
-    if trace.values and trace.prints:
+    if trace.values:
         shown = exact(value) if isinstance(value, NkiTensor) else value
         print(print_prefix, shown)
 

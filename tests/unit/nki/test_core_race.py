@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -141,12 +143,19 @@ def increasing(happens):
     return Kernel(kernel, core=hardware.get("trn2"))[2]
 
 
+def _print_everywhere():
+    nl.device_print("here", 1)
+    print("there")
+    print("aside", file=sys.stderr)
+
+
 def test_trying_the_other_order_neither_writes_arguments_nor_prints_again(capsys):
     given = A.copy()
     with pytest.warns(RaceWarning):
-        increasing(lambda: nl.device_print("here", 1)).run(given)
+        increasing(_print_everywhere).run(given)
     np.testing.assert_array_equal(given[:, 0], A[:, 0] + 1)
-    assert capsys.readouterr().out == "here 1\n" * 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("here 1\nthere\n" * 2, "aside\n" * 2)
 
 
 def test_a_kernel_that_fails_in_the_other_order_depends_on_it():

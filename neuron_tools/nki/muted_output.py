@@ -1,0 +1,38 @@
+"""What a kernel prints in a run that only shows what would be: nothing of it is seen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO, cast
+
+from neuron_tools.nki.tracer import running
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Leave out what kernels print within the block whose traces do not print; other threads go on."""
+    with redirect_stdout(_mute(sys.stdout)), redirect_stderr(_mute(sys.stderr)):
+        yield
+
+
+def _mute(stream: TextIO) -> TextIO:
+    return cast("TextIO", _MutedStream(stream))
+
+
+class _MutedStream:
+    """A stream that takes nothing from kernels that do not print, and is the given one otherwise."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what is not a muted kernel's; returns the length, as streams do."""
+        trace = running()
+        if trace is not None and not trace.prints:
+            return len(text)
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
