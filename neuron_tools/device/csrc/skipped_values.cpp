@@ -23,6 +23,7 @@ namespace neuron {
 namespace {
 
 constexpr int64_t kComputedIntegers = int64_t{1} << 20;
+constexpr int64_t kComputedPlaces = int64_t{1} << 26;  // a router's map has a column for each expert
 constexpr size_t kReservedBytes = size_t{1} << 16;  // below it the allocator's memory is cheaper than pages
 
 // Calls a function with each tensor in a value.
@@ -47,14 +48,24 @@ void for_each_tensor(const c10::IValue& value, Function function) {
   }
 }
 
-// How many elements the broadcast tensors in the arguments that end `stack` have together.
-int64_t broadcast_elements(const OperatorInfo& info, const Stack& stack) {
+// How many integers of a type are computed. Places, masks and counts are wide or boolean; bytes hold quantized values,
+// which decide nothing and are what most of a model's memory may be.
+int64_t computed_integers(c10::ScalarType type) {
+  const bool is_wide = type == c10::kLong || type == c10::kInt || type == c10::kBool;
+  return is_wide ? kComputedPlaces : kComputedIntegers;
+}
+
+// Whether the tensors in the arguments that end `stack` are small, and broadcast together large: a mask of places is so,
+// of rows against columns.
+bool broadcasts_to_large(const OperatorInfo& info, const Stack& stack) {
   c10::SmallVector<int64_t, 8> sizes;  // innermost first
+  int64_t largest = 0;
   for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
     for_each_tensor(*value, [&](const at::Tensor& tensor) {
       if (!is_on_device(tensor)) {
         return;
       }
+      largest = std::max(largest, tensor.numel());
       const auto rank = static_cast<size_t>(tensor.dim());
       sizes.resize(std::max(sizes.size(), rank), 1);
       for (size_t dimension = 0; dimension < rank; ++dimension) {
@@ -67,7 +78,7 @@ int64_t broadcast_elements(const OperatorInfo& info, const Stack& stack) {
   for (const int64_t size : sizes) {
     elements *= size;
   }
-  return elements;
+  return elements > std::max(largest, kComputedIntegers);
 }
 
 struct Reservation {
@@ -261,7 +272,7 @@ bool values_are_skipped() {
 
 bool skips_values_of(const at::Tensor& tensor) {
   return values_are_skipped() && is_on_device(tensor) &&
-      (!at::isIntegralType(tensor.scalar_type(), true) || tensor.numel() > kComputedIntegers);
+      (!at::isIntegralType(tensor.scalar_type(), true) || tensor.numel() > computed_integers(tensor.scalar_type()));
 }
 
 bool may_skip(const OperatorInfo& info, const Stack& stack) {
@@ -272,9 +283,7 @@ bool may_skip(const OperatorInfo& info, const Stack& stack) {
   for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
     for_each_tensor(*value, [&](const at::Tensor& tensor) { any |= skips_values_of(tensor); });
   }
-  // A mask of places is large where they are few: places of rows against places of columns.
-  const bool pointwise = !any && info.handle.hasTag(at::Tag::pointwise);
-  return any || (pointwise && broadcast_elements(info, stack) > kComputedIntegers);
+  return any || (info.handle.hasTag(at::Tag::pointwise) && broadcasts_to_large(info, stack));
 }
 
 int device_of_arguments(const OperatorInfo& info, const Stack& stack) {

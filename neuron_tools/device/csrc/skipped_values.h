@@ -2,8 +2,8 @@
 // a model whose values no machine here could hold still runs. Device memory is then reserved and never written: it reads
 // as zeros and takes none of the host's.
 //
-// Small tensors of integers are still computed: programs look into them to decide what to do next. A large result of
-// small ones (a mask of all rows and columns) is not. Places that values would choose are chosen in turn.
+// Tensors of integers are still computed unless they are huge: programs look into them to decide what to do next. A large
+// result of small ones (a mask of all rows and columns) is not. Places that values would choose are chosen in turn.
 #pragma once
 
 #include "operators.h"

@@ -83,6 +83,21 @@ assert torch.topk(torch.tensor(1.0, device="neuron"), 1).indices.item() == 0
 assert torch.empty(0, 3, device="neuron").argmax(1).shape == (0,)
 """
 
+ROUTER = """
+import torch
+tokens, experts, chosen = 1 << 14, 256, 8
+scores = torch.empty(tokens, experts, device="neuron").sigmoid()
+places = torch.topk(scores, chosen, sorted=False).indices
+even = [tokens * chosen // experts] * experts
+routed = torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, places, True)
+assert routed.sum(0).tolist() == even
+assert torch.zeros_like(scores).int().scatter(1, places, 1).bool().sum(0).tolist() == even
+assert torch.nn.functional.one_hot(places, experts).sum((0, 1)).tolist() == even
+assert (routed & routed.logical_not()).sum().item() == 0
+quantized = torch.ones(2048, 2048, dtype=torch.int8, device="neuron")
+assert quantized.sum().item() == 0, "values of weights are left out"
+"""
+
 PEAK = """
 import torch
 from torch.nn import functional
@@ -111,10 +126,11 @@ def test_a_layer_that_no_machine_here_holds_is_trained():
     assert ended.returncode == 0, ended.stderr
 
 
-def test_places_that_values_would_choose_are_chosen_equally_often():
+@pytest.mark.parametrize("script", [PLACES, ROUTER], ids=["places", "router of many experts"])
+def test_places_that_values_would_choose_are_chosen_equally_often(script: str):
     environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
     ended = subprocess.run(
-        [sys.executable, "-c", PLACES], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
 
