@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from neuron_tools.device.distributed import attention_rules, context_parallel
+from neuron_tools.device.distributed import attention_rules, context_parallel, partial_checkpoints
 from neuron_tools.device.distributed.late_import import after_import
 
 BACKEND = "neuron"
@@ -26,6 +26,7 @@ def register() -> None:
     timeouts.let_be_set(BACKEND)
     synchronized_norm.register()
     after_import("torch.distributed.tensor", attention_rules.register)
+    after_import("torch.distributed.checkpoint.state_dict_saver", partial_checkpoints.leave_out)
     after_import(
         "torch.distributed.tensor.experimental._context_parallel._attention", context_parallel.register
     )

@@ -26,6 +26,15 @@ for _ in range(2):
 torch.neuron.synchronize()
 dist.destroy_process_group()
 """
+SAVED = SHARDED.replace(
+    "torch.neuron.synchronize()",
+    """
+from torch.distributed import checkpoint
+checkpoint.save(model.state_dict(), checkpoint_id=os.path.dirname(__file__) + "/saved")
+print("went on")
+torch.neuron.synchronize()
+""",
+)
 STAGES = """
 import os, torch, torch.distributed as dist
 dist.init_process_group("neuron")
@@ -104,6 +113,15 @@ def test_one_rank_predicts_what_four_do(script, tmp_path):
     one = capture(["python", str(path)], tmp_path / "one.nprof", *chosen)
     assert four.returncode == one.returncode == 0, four.stderr + one.stderr
     assert _facts(tmp_path / "one.nprof") == _facts(tmp_path / "four.nprof")
+
+
+def test_a_checkpoint_that_would_lack_shards_is_left_out_with_a_sentence(script, tmp_path):
+    chosen = ("--target", "trn2.48xlarge", "--world-size", "4", "--values", "skip")
+    ended = capture(["python", str(script(SAVED))], tmp_path / "saved.nprof", *chosen)
+    assert ended.returncode == 0, ended.stderr
+    assert "No checkpoint is written: 3 of the ranks" in ended.stderr
+    assert "went on" in ended.stdout
+    assert not (tmp_path / "saved").exists()
 
 
 def test_the_stages_of_a_pipeline_are_found_and_run(script, tmp_path):
