@@ -39,6 +39,9 @@ LOCK_NAME = "neuron-tools.lock"
 SHIPPED_CODE = Path(__file__).parent / "compiled_loops"
 SHIPPED_CPU = ("x86-64-v3", "")
 """Processor and further features that the shipped code is for, as numba's index spells them."""
+PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of a function that only compiled code calls. No way in from Python is made for it, which takes
+numba about as long as the rest of a short function of many arrays."""
 # x86-64 psABI 1.0, section 3.1.1, beyond x86-64-v2.
 _NEEDED_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
@@ -46,6 +49,11 @@ _NEEDED_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 def compiled(function: Function) -> Function:
     """A function of arrays and numbers as machine code, which runs while other threads run Python."""
     return _compiled(function)
+
+
+def compiled_part(function: Function) -> Function:
+    """The same for a function that only compiled code calls; see `PART`."""
+    return _compiled(function, **PART)
 
 
 def compiled_with(**options: Any) -> Callable[[Function], Function]:

@@ -66,7 +66,7 @@ class Outcome:
             intervals, _ = instruction_costs(program.instructions, self.core)
             engine = program.instructions["engine"]
             busy = [float(intervals[engine == one].sum()) for one in Engine]
-            moving = dma_costs(program, self.core).work.sum() / SHARE / self.core.dma_engines
+            moving = dma_costs(program, self.core)["work"].sum() / SHARE / self.core.dma_engines
             busy.append(float(moving))
             totals.append(max(busy) + BUSY_SHARE * (sum(busy) - max(busy)))
         return max(totals) / 1000.0
@@ -95,7 +95,7 @@ class Outcome:
         total = 0.0
         for program in self.programs:
             costs, engines = dma_costs(program, self.core), engines_used(program.dmas, self.core)
-            total += costs.work.sum() / SHARE / 1000.0 + engines.sum() * self.core.dma_semaphore_ns
+            total += costs["work"].sum() / SHARE / 1000.0 + engines.sum() * self.core.dma_semaphore_ns
         return total
 
     def moved(self, direction: str) -> float:

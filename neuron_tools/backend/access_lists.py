@@ -6,21 +6,21 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 Bounds = tuple[int, int, int, int]
 BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
 
 
-@compiled
+@compiled_part
 def region_of(rows: Int32s, regions: Int32s, tracked: npt.NDArray[np.bool_], row: int, operand: int) -> int:
     """The region of a row's operand; -1 where it has none, or of a buffer whose accesses cannot conflict."""
     region = int(rows[row, 3 + operand])
     return region if region >= 0 and tracked[regions[region, 0]] else -1
 
 
-@compiled
+@compiled_part
 def bucket_range(bucket_start: Ints, regions: Int32s, region: int) -> tuple[int, int, int, bool]:
     """Where what conflicts with an access may be kept.
 
@@ -43,7 +43,7 @@ def bucket_range(bucket_start: Ints, regions: Int32s, region: int) -> tuple[int,
     return first, last, several, spans
 
 
-@compiled
+@compiled_part
 def bounds_of(regions: Int32s, region: int) -> Bounds:
     """(first line, end of lines, first byte, end of bytes)."""
     return regions[region, 1], regions[region, 2], regions[region, 3], regions[region, 4]

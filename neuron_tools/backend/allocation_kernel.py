@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Ints
-from neuron_tools.compiled import compiled, grown
+from neuron_tools.compiled import compiled, compiled_part, grown
 
 LOWEST, NEXT, MATCHING = 0, 1, 2
 """Where the search for a place begins: at the bottom, behind the last tile, or with places of the size."""
@@ -149,7 +149,7 @@ def _turn(
     return best if places >= PLACES else -1
 
 
-@compiled
+@compiled_part
 def _matching_fit(
     start: Ints, owner: Ints, segments: int, capacity: int, last: Ints, now: int, need: int
 ) -> int:
@@ -182,7 +182,7 @@ def _matching_fit(
     return exact if exact >= 0 else least
 
 
-@compiled
+@compiled_part
 def _next_fit(
     start: Ints, owner: Ints, segments: int, capacity: int, last: Ints, now: int,
     need: int, pointer: int, bank: int,

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 DROPPED, SUNK = 0, 1
 
 
-@compiled
+@compiled_part
 def _area(region: Int32s) -> int:
     return int(region[2] - region[1]) * int(region[4] - region[3])
 

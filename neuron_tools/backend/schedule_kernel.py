@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.backend.order_kernel import AFTER_START
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 ENGINES = 5
 _NEVER = np.int64(1) << 62
 
 
-@compiled
+@compiled_part
 def _push(keys: Ints, ranks: Ints, size: int, key: int, rank: int) -> None:
     """Add to a heap of (key, rank) with `size` entries."""
     at = size
@@ -30,7 +30,7 @@ def _push(keys: Ints, ranks: Ints, size: int, key: int, rank: int) -> None:
     keys[at], ranks[at] = key, rank
 
 
-@compiled
+@compiled_part
 def _pop(keys: Ints, ranks: Ints, size: int) -> None:
     """Remove the least entry of a heap with `size` entries."""
     last = size - 1

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from neuron_tools.arrays import Bools, Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 MOVES, TURNS, COMPUTES = 1, 2, 3
 """What a call does that is followed: it moves, it moves and turns, it computes element by element."""
 
 
-@compiled
+@compiled_part
 def _mixed(value: int, other: int) -> int:
     """Two numbers made into one, which others hardly give."""
     mixed = (value * np.int64(6364136223846793005) + other) * np.int64(-7046029254386353131)
     return int(mixed ^ (mixed >> np.int64(29)))
 
 
-@compiled
+@compiled_part
 def _box(region: Int32s) -> int:
     value = np.int64(region[1])
     for column in range(2, 5):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Floats, Ints, Table
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 MODES = ("none", "matmul", "weights", "copy", "scalar", "two_inputs", "two_16bit", "reduce", "zero")
@@ -54,7 +54,7 @@ class CostTables(NamedTuple):
     load_passes: Floats
 
 
-@compiled
+@compiled_part
 def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     """Speed of the performance mode that dtype, memories and layout allow."""
     wide = max(tables.dtype_bytes[instruction.input_dtype], tables.dtype_bytes[instruction.output_dtype])
@@ -82,7 +82,7 @@ def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     return 1.0
 
 
-@compiled
+@compiled_part
 def _tensor_cycles(instruction: Any, mode: int, rule: Floats, tables: CostTables) -> tuple[float, float]:
     """(interval, latency) of LDWEIGHTS and MATMUL: passes over the operand, and one cycle a column."""
     transpose = 1 if (instruction.flags & _TRANSPOSE) != 0 or instruction.opcode == _TRANSPOSE_OPCODE else 0

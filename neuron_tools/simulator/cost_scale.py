@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.records.program import Program
+from neuron_tools.records.rows import copied
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import Work
@@ -63,22 +64,18 @@ class CostScale:
 
 def scaled(work: Work, scale: CostScale) -> Work:
     """The tables of one core with scaled costs."""
-    dma = work.dma._replace(
-        work=_scaled(work.dma.work, scale.dmas),
-        issue_ps=_scaled(work.dma.issue_ps, scale.dmas),
-        delay_ps=_scaled(work.dma.delay_ps, scale.dmas),
-        startup_ps=_scaled(work.dma.startup_ps, scale.dmas),
-    )
-    part = work.collective >= 0
-    moving = np.ones(len(work.collective_ps))
-    moving[work.collective[part]] = scale.dmas[part]
+    part = work.dmas["collective"] >= 0
+    moving = np.ones(len(work.collectives))
+    moving[work.dmas["collective"][part]] = scale.dmas[part]
     return work._replace(
-        collective_ps=_scaled(work.collective_ps, moving),
-        interval_ps=_scaled(work.interval_ps, scale.instructions),
-        latency_ps=_scaled(work.latency_ps, scale.instructions),
-        dma=dma,
+        costs=_scaled(work.costs, scale.instructions, "interval_ps", "latency_ps"),
+        dmas=_scaled(work.dmas, scale.dmas, "work", "issue_ps", "delay_ps", "startup_ps"),
+        collectives=_scaled(work.collectives, moving, "duration_ps"),
     )
 
 
-def _scaled(costs: npt.NDArray[np.int64], factors: Factors) -> npt.NDArray[np.int64]:
-    return np.rint(costs * factors).astype(np.int64)
+def _scaled(costs: npt.NDArray[np.void], factors: Factors, *columns: str) -> npt.NDArray[np.void]:
+    out = copied(costs)
+    for column in columns:
+        out[column] = np.rint(costs[column] * factors)
+    return out

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 from neuron_tools.records.program import Engine
 
 ENGINES = len(Engine)
@@ -33,7 +33,7 @@ class Producers(NamedTuple):
     snapshot: npt.NDArray[np.int32]
 
 
-@compiled
+@compiled_part
 def _add_wait(producer: int, needed: Ints, used: int, producers: Producers) -> int:
     """Add a producer to the `used` first entries of `needed` unless one implies it; drop what it implies."""
     slot = producers.slot[producer]
@@ -51,7 +51,7 @@ def _add_wait(producer: int, needed: Ints, used: int, producers: Producers) -> i
     return kept + 1
 
 
-@compiled
+@compiled_part
 def _pass_producer(producer: int, clock: Int32s, produced: Int32s, producers: Producers) -> None:
     """Note that a producer has been passed in order, with what its engine knows then."""
     slot = producers.slot[producer]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,24 +21,20 @@ _HARDWARE_DESCRIPTORS = 128
 """Descriptors of the transfers whose issue cost was measured; more of them cost more."""
 
 
-class DmaCosts(NamedTuple):
-    """Cost of each DMA; arrays of shape (dmas,), int64 unless said.
-
-    Attributes:
-        work: Engine time in SHARE-ths of a picosecond, over all engines.
-        cap: Most engine shares it can use at once.
-        hbm_bytes_per_work: float64; HBM bytes (both directions) per unit of work.
-        issue_ps: Start of the trigger instruction to the trigger: the time software needs for descriptors.
-        delay_ps: Trigger to first packet.
-        startup_ps: First packet to steady streaming when its queue was idle.
-    """
-
-    work: Ints
-    cap: Ints
-    hbm_bytes_per_work: Floats
-    issue_ps: Ints
-    delay_ps: Ints
-    startup_ps: Ints
+DMA_COST_DTYPE = np.dtype(
+    [
+        ("work", "i8"),  # engine time in SHARE-ths of a picosecond, over all engines
+        ("cap", "i8"),  # most engine shares it can use at once
+        ("hbm_bytes_per_work", "f8"),  # HBM bytes (both directions) per unit of work
+        (
+            "issue_ps",
+            "i8",
+        ),  # start of the trigger instruction to the trigger: descriptors made by software
+        ("delay_ps", "i8"),  # trigger to first packet
+        ("startup_ps", "i8"),  # first packet to steady streaming when its queue was idle
+        ("collective", "i4"),  # collective that it takes part in, of all that run together; -1 = none
+    ]
+)
 
 
 def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> Floats:
@@ -81,8 +76,8 @@ def engines_used(dmas: npt.NDArray[np.void], core: NeuronCore) -> Ints:
     return np.asarray(np.minimum(engines, core.dma_engines))
 
 
-def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
-    """Costs of all DMAs of a program."""
+def dma_costs(program: Program, core: NeuronCore) -> npt.NDArray[np.void]:
+    """Costs of all DMAs of a program, of DMA_COST_DTYPE and shape (dmas,); `collective` is -1."""
     dmas = program.dmas
     engines = engines_used(dmas, core)
     rounds = -(-np.maximum(dmas["descriptors"].astype(np.int64), 1) // engines)
@@ -95,14 +90,15 @@ def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
     kind = _queue_kinds(program)
     software = kind == QueueKind.SOFTWARE_DYNAMIC
     moves = dmas["collective"] < 0
-    return DmaCosts(
-        work=work,
-        cap=engines * SHARE,
-        hbm_bytes_per_work=touched / work,
-        issue_ps=np.where(software, _picoseconds(_software_issue_ns(dmas, core)), 0),
-        delay_ps=_picoseconds(_delay_ns(kind, reads_hbm, core)) * moves,
-        startup_ps=_picoseconds(_startup_ns(software, reads_hbm | ~writes_hbm, core)) * moves,
-    )
+    costs = np.empty(len(dmas), DMA_COST_DTYPE)
+    costs["work"] = work
+    costs["cap"] = engines * SHARE
+    costs["hbm_bytes_per_work"] = touched / work
+    costs["issue_ps"] = np.where(software, _picoseconds(_software_issue_ns(dmas, core)), 0)
+    costs["delay_ps"] = _picoseconds(_delay_ns(kind, reads_hbm, core)) * moves
+    costs["startup_ps"] = _picoseconds(_startup_ns(software, reads_hbm | ~writes_hbm, core)) * moves
+    costs["collective"] = -1
+    return costs
 
 
 def trigger_costs(program: Program, core: NeuronCore) -> tuple[Ints, Ints]:

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Int32s, Ints, Table
-from neuron_tools.compiled import compiled, compiled_with
+from neuron_tools.compiled import PART, compiled, compiled_with
 from neuron_tools.records.program import Engine, Opcode
-from neuron_tools.simulator.dma_costs import SHARE, DmaCosts
+from neuron_tools.simulator.dma_costs import SHARE
 
 NEVER = np.int64(2**62)
 ENGINES = len(Engine)
@@ -38,7 +38,7 @@ _MOST_TAKEN = 16 / 17  # of an HBM: what collectives leave is not nothing
 _ASKS = -(1 << 40)  # `blocked_on` of engine 0 when it asks for ports, of engine e: less e
 
 # Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
-_compiled = compiled_with(_nrt=False)
+_part = compiled_with(_nrt=False, **PART)
 
 
 class Figures(NamedTuple):
@@ -61,29 +61,49 @@ class Figures(NamedTuple):
     threshold: float  # share of a window
 
 
+ROW_COST_DTYPE = np.dtype(
+    [
+        ("interval_ps", "i8"),
+        ("latency_ps", "i8"),
+        ("hazard", "i4"),  # see `same_engine_hazards`
+        ("ports", "u1"),  # bits of the shared ports that it needs
+    ]
+)
+COLLECTIVE_DTYPE = np.dtype(
+    [
+        ("members", "i8"),  # participants that it needs
+        ("duration_ps", "i8"),  # how long it moves
+        ("share", "i8"),  # what it takes of a core's DMA engines meanwhile
+        ("hbm_bytes_per_ps", "f8"),  # and of a core's HBM
+    ]
+)
+CORE_DTYPE = np.dtype(
+    [
+        ("first_queue", "i8"),
+        ("end_queue", "i8"),  # behind its last queue
+        ("bank", "i8"),  # HBM that it uses
+        ("peer", "i8"),  # other core of its logical NeuronCore; itself where there is none
+    ]
+)
+
+
 class Work(NamedTuple):
-    """A Program with its costs. `engine_*` and `queue_*` list rows in order: CSR of start and rows."""
+    """A Program with its costs. `engine_*` and `queue_*` list rows in order: CSR of start and rows.
+
+    What belongs to one row is one record: numba takes the longer, the more arrays functions hand on.
+    """
 
     instructions: Table
     waits: Table
     dma_table: Table
-    interval_ps: Ints
-    latency_ps: Ints
+    costs: Table  # (rows,) of ROW_COST_DTYPE
     engine_start: Ints
     engine_rows: Int32s
     queue_start: Ints
     queue_rows: Int32s
-    ports: npt.NDArray[np.uint8]  # (rows,) bits of the shared ports that each needs
-    hazard: Int32s
-    dma: DmaCosts
-    collective: Int32s  # (dmas,) collective that the DMA takes part in; -1 = none
-    members: Ints  # (collectives,) participants that it needs
-    collective_ps: Ints  # (collectives,) how long it moves
-    collective_share: Ints  # (collectives,) what it takes of a core's DMA engines meanwhile
-    collective_hbm: npt.NDArray[np.float64]  # (collectives,) bytes per picosecond of a core's HBM
-    core_queues: Ints  # (cores + 1,) first queue of each core
-    bank_of: Ints  # (cores,) HBM that the core uses
-    peer_of: Ints  # (cores,) other core of its logical NeuronCore; itself where there is none
+    dmas: Table  # (dmas,) of DMA_COST_DTYPE
+    collectives: Table  # (collectives,) of COLLECTIVE_DTYPE
+    cores: Table  # (cores,) of CORE_DTYPE
     figures: Figures
 
 
@@ -105,14 +125,13 @@ class State(NamedTuple):
     semaphores: Ints
     engines: Ints  # (engines, 11) at the places named below
     queues: Ints  # (queues, 6) at the places named below
-    free_ps: Ints  # (cores, 3) when the weights port and the array of Tensor are free
-    ports: Ints  # (cores, 2 x PORTS) when each shared port is free, and the rows that have them
+    cores: Ints  # (cores, 14) at the places named below
     finished: Int32s  # (dmas,) ring of finished DMAs in order
     scalars: Ints  # single numbers, at the places named below
     gathered: Ints  # (collectives,) participants that have come
-    demand: npt.NDArray[np.float64]  # (banks,) bytes per picosecond asked of each HBM
-    taken: npt.NDArray[np.float64]  # (banks,) of which collectives have theirs
-    window: Ints  # (cores, 7) the Tensor engine's window, at the places named below
+    hbm: npt.NDArray[
+        np.float64
+    ]  # (banks, 2) bytes per picosecond asked of each HBM, and what collectives have
     limits: Ints  # (changes, 2) when the Tensor engine's limit changed, and the new K
 
 
@@ -135,7 +154,13 @@ _BLOCKED_ON, _BLOCKED_VALUE, _COMPLETED, _COMPLETED_PS = range(7, 11)
 TRIGGERED, DONE, DOING, _FREE_PS, _REMAINING, _RATE = range(6)
 
 _FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
-_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHANGE = range(7)
+_DEMAND, _TAKEN = 0, 1
+# Columns of `cores`: when the weights port and the array of Tensor are free (at 1 and 2), when each shared
+# port is free and the rows that have them, and the Tensor engine's window.
+_PORT_PS, _PORT_ROW, _WINDOW = 3, 3 + PORTS, 3 + 2 * PORTS
+_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHANGE = range(
+    _WINDOW, _WINDOW + 7
+)
 
 
 @compiled
@@ -181,7 +206,7 @@ def new_state(
         windows: One for each core; fresh ones if there are none.
         starts_ps: When each core begins; 0 if there are none.
     """
-    queues, cores = len(work.queue_start) - 1, len(work.bank_of)
+    queues, cores = len(work.queue_start) - 1, len(work.cores)
     engines = cores * ENGINES
     scalars = np.zeros(4, np.int64)
     scalars[_DMA_NEXT] = NEVER
@@ -195,46 +220,43 @@ def new_state(
     engine_table[:, _RELEASED_BY] = -1
     queue_table = np.zeros((queues, 6), np.int64)
     queue_table[:, _FREE_PS] = -1
-    window = _first_windows(work, windows, begins)
+    core_table = _first_windows(work, windows, begins)
     return State(
         semaphores=np.zeros(semaphore_count, np.int64),
         engines=engine_table,
         queues=queue_table,
-        free_ps=np.zeros((cores, 3), np.int64),
-        ports=np.zeros((cores, 2 * PORTS), np.int64),
+        cores=core_table,
         finished=np.empty(len(work.dma_table), np.int32),
         scalars=scalars,
-        gathered=np.zeros(len(work.members), np.int64),
-        demand=np.zeros(int(work.bank_of.max()) + 1, np.float64),
-        taken=np.zeros(int(work.bank_of.max()) + 1, np.float64),
-        window=window,
-        limits=np.empty((window[-1, _END_CHANGE], 2), np.int64),
+        gathered=np.zeros(len(work.collectives), np.int64),
+        hbm=np.zeros((int(work.cores["bank"].max()) + 1, 2), np.float64),
+        limits=np.empty((core_table[-1, _END_CHANGE], 2), np.int64),
     )
 
 
 def _first_windows(work: Work, windows: Sequence[WindowState], begins: Ints) -> Ints:
     """The Tensor engines' windows before anything has run, with room for the changes of each limit."""
-    table = np.zeros((len(begins), 7), np.int64)
+    table = np.zeros((len(begins), _END_CHANGE + 1), np.int64)
     fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
     place = 0
     for core, begin in enumerate(begins):
         state = windows[core] if windows else fresh
         last = place + _most_limit_changes(work, core)
-        table[core] = begin + state.left_ps, state.k, state.busy_ps, 0, state.k, place, last
+        table[core, _WINDOW:] = begin + state.left_ps, state.k, state.busy_ps, 0, state.k, place, last
         place = last
     return table
 
 
 def limit_changes(state: State, core: int = 0) -> tuple[Ints, Ints]:
     """(times, new K) of every change of a core's Tensor engine's limit, in order of time."""
-    first = state.window[core, _FIRST_CHANGE]
-    last = first + state.window[core, _CHANGES]
+    first = state.cores[core, _FIRST_CHANGE]
+    last = first + state.cores[core, _CHANGES]
     return state.limits[first:last, 0], state.limits[first:last, 1]
 
 
 def last_window(state: State, core: int) -> WindowState:
     """A core's last window as of its end: `left_ps` is that time from 0."""
-    end, k, busy = state.window[core, :3]
+    end, k, busy = state.cores[core, _WINDOW : _WINDOW + 3]
     return WindowState(int(end), int(k), int(busy))
 
 
@@ -246,17 +268,17 @@ def _most_limit_changes(work: Work, core: int) -> int:
     tensor = core * ENGINES + _TENSOR
     rows = work.engine_rows[work.engine_start[tensor] : work.engine_start[tensor + 1]]
     needed = max(int(work.figures.threshold * work.figures.window_ps), 1)
-    by_work = 2 * (int(work.interval_ps[rows].sum()) // needed)
+    by_work = 2 * (int(work.costs["interval_ps"][rows].sum()) // needed)
     return min(by_work, 4 * len(rows) + 100_000) + 6
 
 
 # Tensor engine under its utilisation limit
 
 
-@_compiled
+@_part
 def _next_window(core: int, state: State, figures: Figures) -> None:
     """Close the current window: the next one's limit follows from how busy this one was."""
-    window = state.window[core]
+    window = state.cores[core]
     busy = window[_WINDOW_BUSY] > figures.threshold * figures.window_ps
     limit = figures.busy_k if busy else figures.idle_k
     place = window[_FIRST_CHANGE] + window[_CHANGES]
@@ -269,10 +291,10 @@ def _next_window(core: int, state: State, figures: Figures) -> None:
     window[_WINDOW_END] += figures.window_ps
 
 
-@_compiled
+@_part
 def _move_window(time: int, core: int, state: State, figures: Figures) -> None:
     """Close windows until `time` lies in the current one; idle stretches are skipped at once."""
-    window = state.window[core]
+    window = state.cores[core]
     while window[_WINDOW_END] <= time:
         settled = window[_WINDOW_BUSY] == 0 and window[_WINDOW_K] == figures.idle_k
         behind = (time - window[_WINDOW_END]) // figures.window_ps
@@ -281,12 +303,12 @@ def _move_window(time: int, core: int, state: State, figures: Figures) -> None:
         _next_window(core, state, figures)
 
 
-@_compiled
+@_part
 def _throttled_end(start: int, work_ps: int, streams: bool, core: int, state: State, figures: Figures) -> int:
     """When `work_ps` of full-rate Tensor time, begun at `start`, is done under the limits."""
     if figures.idle_k == figures.busy_k == figures.initial_k:
         return start + work_ps * figures.steps // figures.busy_k
-    window = state.window[core]
+    window = state.cores[core]
     _move_window(start, core, state, figures)
     time = start
     left = work_ps
@@ -306,21 +328,21 @@ def _throttled_end(start: int, work_ps: int, streams: bool, core: int, state: St
 # DMA queues sharing the DMA engines
 
 
-@_compiled
+@_part
 def _head(queue: int, work: Work, state: State) -> int:
     """The DMA at the head of a queue."""
     return np.int64(work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]])
 
 
-@_compiled
+@_part
 def _share_engines(core: int, work: Work, state: State) -> None:
     """Give the streaming queues of a core max-min fair shares of its DMA engines."""
-    first, last = work.core_queues[core], work.core_queues[core + 1]
+    first, last = work.cores[core].first_queue, work.cores[core].end_queue
     left = work.figures.dma_engines * SHARE
     open_queues = 0
     for queue in range(first, last):
         if state.queues[queue, DOING] == _COLLECTIVE:
-            left -= work.collective_share[work.collective[_head(queue, work, state)]]
+            left -= work.collectives[work.dmas[_head(queue, work, state)].collective].share
             continue
         state.queues[queue, _RATE] = 0
         open_queues += state.queues[queue, DOING] == _STREAMING
@@ -330,7 +352,7 @@ def _share_engines(core: int, work: Work, state: State) -> None:
         settled = 0
         for queue in range(first, last):
             if state.queues[queue, DOING] == _STREAMING and state.queues[queue, _RATE] == 0:
-                cap = work.dma.cap[_head(queue, work, state)]
+                cap = work.dmas[_head(queue, work, state)].cap
                 if cap <= share:
                     state.queues[queue, _RATE] = cap
                     left -= cap
@@ -343,48 +365,48 @@ def _share_engines(core: int, work: Work, state: State) -> None:
             break
 
 
-@_compiled
+@_part
 def _share_hbm(work: Work, state: State) -> None:
     """Slow the users of each HBM to its bandwidth, all by the same factor."""
-    cores = work.bank_of.shape[0]
-    banks = state.taken.shape[0]
+    cores = work.cores.shape[0]
+    banks = state.hbm.shape[0]
     for bank in range(banks):
-        state.demand[bank] = 0.0
-        state.taken[bank] = 0.0
+        state.hbm[bank, _DEMAND] = 0.0
+        state.hbm[bank, _TAKEN] = 0.0
     for core in range(cores):
-        for queue in range(work.core_queues[core], work.core_queues[core + 1]):
+        for queue in range(work.cores[core].first_queue, work.cores[core].end_queue):
             if state.queues[queue, DOING] == _STREAMING:
-                asked = state.queues[queue, _RATE] * work.dma.hbm_bytes_per_work[_head(queue, work, state)]
-                state.demand[work.bank_of[core]] += asked
+                asked = state.queues[queue, _RATE] * work.dmas[_head(queue, work, state)].hbm_bytes_per_work
+                state.hbm[work.cores[core].bank, _DEMAND] += asked
             elif state.queues[queue, DOING] == _COLLECTIVE:
-                collective = work.collective[_head(queue, work, state)]
-                state.taken[work.bank_of[core]] += work.collective_hbm[collective]
+                collective = work.dmas[_head(queue, work, state)].collective
+                state.hbm[work.cores[core].bank, _TAKEN] += work.collectives[collective].hbm_bytes_per_ps
     for core in range(cores):
-        bank = work.bank_of[core]
+        bank = work.cores[core].bank
         left = work.figures.hbm_bytes_per_ps - min(
-            state.taken[bank], _MOST_TAKEN * work.figures.hbm_bytes_per_ps
+            state.hbm[bank, _TAKEN], _MOST_TAKEN * work.figures.hbm_bytes_per_ps
         )
-        if state.demand[bank] <= left:
+        if state.hbm[bank, _DEMAND] <= left:
             continue
-        factor = left / state.demand[bank]
-        for queue in range(work.core_queues[core], work.core_queues[core + 1]):
+        factor = left / state.hbm[bank, _DEMAND]
+        for queue in range(work.cores[core].first_queue, work.cores[core].end_queue):
             if state.queues[queue, DOING] != _STREAMING:
                 continue
-            if work.dma.hbm_bytes_per_work[_head(queue, work, state)] > 0:
+            if work.dmas[_head(queue, work, state)].hbm_bytes_per_work > 0:
                 state.queues[queue, _RATE] = max(np.int64(state.queues[queue, _RATE] * factor), 1)
 
 
-@_compiled
+@_part
 def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
     """When the head of an idle queue starts to stream steadily; sets its dma_start_ps."""
     dma = work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]]
-    arrival = times.dma_trigger_ps[dma] + work.dma.delay_ps[dma]
+    arrival = times.dma_trigger_ps[dma] + work.dmas[dma].delay_ps
     free = state.queues[queue, _FREE_PS]
     times.dma_start_ps[dma] = max(arrival, free)
-    return max(arrival + work.dma.startup_ps[dma], free)
+    return max(arrival + work.dmas[dma].startup_ps, free)
 
 
-@_compiled
+@_part
 def _plan_dma(work: Work, state: State, times: Times) -> None:
     """Find the next DMA event: a head that finishes or one that starts to stream."""
     soonest = NEVER
@@ -400,25 +422,25 @@ def _plan_dma(work: Work, state: State, times: Times) -> None:
     state.scalars[_DMA_NEXT] = soonest
 
 
-@_compiled
+@_part
 def _gather(queue: int, collective: int, work: Work, state: State, times: Times) -> None:
     """A participant has come; the last one sets all in motion."""
     state.queues[queue, DOING] = GATHERING
     state.gathered[collective] += 1
-    if state.gathered[collective] < work.members[collective]:
+    if state.gathered[collective] < work.collectives[collective].members:
         return
     now = state.scalars[_DMA_NOW]
     for other in range(state.queues.shape[0]):
         if state.queues[other, DOING] == GATHERING:
             dma = _head(other, work, state)
-            if work.collective[dma] == collective:
+            if work.dmas[dma].collective == collective:
                 times.dma_start_ps[dma] = now
                 state.queues[other, DOING] = _COLLECTIVE
-                state.queues[other, _REMAINING] = work.collective_ps[collective]
+                state.queues[other, _REMAINING] = work.collectives[collective].duration_ps
                 state.queues[other, _RATE] = 1
 
 
-@_compiled
+@_part
 def _finish_heads(now: int, elapsed: int, work: Work, state: State, times: Times) -> None:
     """Let all heads move on for `elapsed` and take away those that are done."""
     for queue in range(state.queues.shape[0]):
@@ -435,7 +457,7 @@ def _finish_heads(now: int, elapsed: int, work: Work, state: State, times: Times
                 state.queues[queue, DOING] = _IDLE
 
 
-@_compiled
+@_part
 def _dma_event(work: Work, state: State, times: Times) -> None:
     """Advance the queues to the next DMA event: finish heads, start others, share the engines again."""
     now = state.scalars[_DMA_NEXT]
@@ -448,22 +470,22 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
         )
         if waiting and _activation_ps(queue, work, state, times) <= now:
             dma = _head(queue, work, state)
-            if work.collective[dma] >= 0:
-                _gather(queue, np.int64(work.collective[dma]), work, state, times)
+            if work.dmas[dma].collective >= 0:
+                _gather(queue, np.int64(work.dmas[dma].collective), work, state, times)
             else:
                 state.queues[queue, DOING] = _STREAMING
-                state.queues[queue, _REMAINING] = work.dma.work[dma]
-    for core in range(work.bank_of.shape[0]):
+                state.queues[queue, _REMAINING] = work.dmas[dma].work
+    for core in range(work.cores.shape[0]):
         _share_engines(core, work, state)
     _share_hbm(work, state)
     _plan_dma(work, state, times)
 
 
-@_compiled
+@_part
 def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> None:
     """Hand a DMA to its queue; its trigger instruction starts at `time`."""
     queue = np.int64(work.dma_table[dma].queue)
-    times.dma_trigger_ps[dma] = time + work.dma.issue_ps[dma]
+    times.dma_trigger_ps[dma] = time + work.dmas[dma].issue_ps
     state.queues[queue, TRIGGERED] += 1
     if (
         state.queues[queue, DOING] == _IDLE
@@ -475,7 +497,7 @@ def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> Non
 # Engines
 
 
-@_compiled
+@_part
 def _released(engine: int, row: int, work: Work, state: State) -> bool:
     """Whether nothing holds the head of the engine; else notes what it waits for."""
     first = work.instructions[row].first_wait
@@ -496,32 +518,32 @@ def _released(engine: int, row: int, work: Work, state: State) -> bool:
     return True
 
 
-@_compiled
+@_part
 def _ports_free(engine: int, row: int, work: Work, state: State) -> int:
     """When all shared ports that an instruction needs are free."""
     free = np.int64(0)
     for port in range(PORTS):
-        if work.ports[row] >> port & 1:
-            free = max(free, state.ports[engine // ENGINES, port])
+        if work.costs[row].ports >> port & 1:
+            free = max(free, state.cores[engine // ENGINES, _PORT_PS + port])
     return free
 
 
-@_compiled
+@_part
 def _take_ports(engine: int, row: int, start: int, work: Work, state: State, times: Times) -> int:
     """When an instruction starts that has been granted its ports; it keeps them while it streams."""
     core = engine // ENGINES
     for port in range(PORTS):
-        if work.ports[row] >> port & 1 and state.ports[core, port] > start:
-            start = state.ports[core, port]
-            times.wait_cause[row] = state.ports[core, PORTS + port]
+        if work.costs[row].ports >> port & 1 and state.cores[core, _PORT_PS + port] > start:
+            start = state.cores[core, _PORT_PS + port]
+            times.wait_cause[row] = state.cores[core, _PORT_ROW + port]
     for port in range(PORTS):
-        if work.ports[row] >> port & 1:
-            state.ports[core, port] = start + work.interval_ps[row]
-            state.ports[core, PORTS + port] = row
+        if work.costs[row].ports >> port & 1:
+            state.cores[core, _PORT_PS + port] = start + work.costs[row].interval_ps
+            state.cores[core, _PORT_ROW + port] = row
     return start
 
 
-@_compiled
+@_part
 def _grant(engine: int, work: Work, state: State) -> bool:
     """Whether an engine that asks gets the ports of its head now; else it asks again when they are free."""
     row = np.int64(work.engine_rows[state.engines[engine, POSITION]])
@@ -534,7 +556,7 @@ def _grant(engine: int, work: Work, state: State) -> bool:
     return True
 
 
-@_compiled
+@_part
 def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     """Start instructions of one engine until one is held or none is left."""
     figures = work.figures
@@ -552,18 +574,18 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
         if is_tensor:
             if opcode == _LDWEIGHTS:
                 unit = _WEIGHTS
-                ready = max(ready, state.free_ps[core, _WEIGHTS])
+                ready = max(ready, state.cores[core, _WEIGHTS])
             elif opcode in (_MATMUL, _TRANSPOSE):
                 unit = _ARRAY
-                ready = max(ready, state.free_ps[core, _WEIGHTS], state.free_ps[core, _ARRAY])
-        if work.hazard[row] >= 0:
-            ready = max(ready, times.end_ps[work.hazard[row]] + figures.semaphore_ps)
+                ready = max(ready, state.cores[core, _WEIGHTS], state.cores[core, _ARRAY])
+        if work.costs[row].hazard >= 0:
+            ready = max(ready, times.end_ps[work.costs[row].hazard] + figures.semaphore_ps)
         start = ready
         if state.engines[engine, _RELEASE_PS] > ready:
             start = state.engines[engine, _RELEASE_PS] + (figures.tensor_semaphore_ps if is_tensor else 0)
             times.wait_cause[row] = state.engines[engine, _RELEASED_BY]
         times.ready_ps[row] = ready
-        if work.ports[row] > 0:
+        if work.costs[row].ports > 0:
             if state.engines[engine, _GRANTED] == 0:
                 state.engines[engine, _ASKING_PS] = start
                 state.engines[engine, _BLOCKED_ON] = _ASKS - engine
@@ -571,13 +593,13 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
             start = _take_ports(engine, row, start, work, state, times)
         state.engines[engine, _GRANTED] = 0
         times.start_ps[row] = start
-        interval, latency = work.interval_ps[row], work.latency_ps[row]
+        interval, latency = work.costs[row].interval_ps, work.costs[row].latency_ps
         if unit == _ISSUE:
             state.engines[engine, _HEAD_PS] = start + interval
             times.end_ps[row] = start + latency
         else:
             free = _throttled_end(start, interval, unit == _ARRAY, core, state, figures)
-            state.free_ps[core, unit] = free
+            state.cores[core, unit] = free
             state.engines[engine, _HEAD_PS] = start + figures.dispatch_ps
             slowed = free - start - interval
             drained = 0
@@ -592,7 +614,7 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
         state.engines[engine, _RELEASED_BY] = -1
 
 
-@_compiled
+@_part
 def _release(
     core: int, semaphore: int, time: int, cause: int, work: Work, state: State, times: Times
 ) -> None:
@@ -600,7 +622,7 @@ def _release(
 
     They are the core's own, and for a semaphore those of the core beside it.
     """
-    peer = work.peer_of[core]
+    peer = work.cores[core].peer
     for place in range(2 * ENGINES if semaphore >= 0 and peer != core else ENGINES):
         engine = core * ENGINES + place if place < ENGINES else peer * ENGINES + place - ENGINES
         if (
@@ -616,7 +638,7 @@ def _release(
         _run_engine(engine, work, state, times)
 
 
-@_compiled
+@_part
 def _next_completion(engine: int, work: Work, state: State, times: Times) -> int:
     """When the next signal of an engine becomes visible; skips instructions that signal nothing."""
     while state.engines[engine, _COMPLETED] < state.engines[engine, POSITION]:
@@ -630,15 +652,15 @@ def _next_completion(engine: int, work: Work, state: State, times: Times) -> int
     return NEVER
 
 
-@_compiled
+@_part
 def _core_of(queue: int, work: Work) -> int:
     core = 0
-    while work.core_queues[core + 1] <= queue:
+    while work.cores[core].end_queue <= queue:
         core += 1
     return core
 
 
-@_compiled
+@_part
 def _deliver(work: Work, state: State, times: Times) -> bool:
     """Deliver the earliest completion or DMA event; False when there is none.
 
@@ -703,7 +725,7 @@ def _deliver(work: Work, state: State, times: Times) -> bool:
     return True
 
 
-@_compiled
+@compiled_with(_nrt=False)
 def simulate_program(work: Work, state: State, times: Times) -> int:
     """Run a Program to its end.
 

@@ -11,6 +11,9 @@ from neuron_tools.arrays import Bools, Ints
 from neuron_tools.records.program import READ_COLUMNS, Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
 
+_BLOCK_ROWS = 1 << 14
+"""Instructions checked at once."""
+
 
 def describe(program: Program, row: int) -> str:
     """An instruction as a sentence names it: "instruction 12 (Vector TENSOR_COPY, model.py:31)"."""
@@ -34,20 +37,33 @@ def check_references(program: Program) -> None:
     Raises:
         ProgramError: An instruction or DMA names something that is not there.
     """
-    instructions, dmas = program.instructions, program.dmas
-    refuse(program, instructions["engine"] >= len(Engine), "runs on an engine that does not exist")
-    refuse(program, instructions["opcode"] >= len(Opcode), "has an opcode that does not exist")
+    for first in range(0, len(program.instructions), _BLOCK_ROWS):
+        _check_block(program, first)
+    _check_waits(program)
+    _check_dmas(program)
+
+
+def _check_block(program: Program, first: int) -> None:
+    """The references of some instructions, from row `first` on: few enough that they stay in the cache."""
+    block = program.instructions[first : first + _BLOCK_ROWS]
+    dma = block["dma"]
+    wait, waits = block["first_wait"].astype(np.int64), block["wait_count"]
+    for broken, fault in (
+        (block["engine"] >= len(Engine), "runs on an engine that does not exist"),
+        (block["opcode"] >= len(Opcode), "has an opcode that does not exist"),
+        ((waits > 0) & ((wait < 0) | (wait + waits > len(program.waits))), "waits on a missing wait row"),
+        ((block["opcode"] == Opcode.DMA_TRIGGER) & (dma < 0), "is a DMA trigger without a DMA"),
+    ):
+        refuse(program, broken, fault, first)
     for column, limit, what in (
-        ("dma", len(dmas), "starts a DMA"),
+        ("dma", len(program.dmas), "starts a DMA"),
         ("hlo", len(program.hlo), "belongs to an HLO operation"),
         ("signal", program.semaphore_count, "signals a semaphore"),
         *((column, len(program.tiles), "reads a tile") for column in READ_COLUMNS),
         ("destination", len(program.tiles), "writes a tile"),
         ("activation", len(program.activations), "applies an activation"),
     ):
-        refuse(program, _outside(instructions[column], limit), f"{what} that does not exist")
-    _check_waits(program)
-    _check_dmas(program)
+        refuse(program, _outside(block[column], limit), f"{what} that does not exist", first)
 
 
 def held_instruction(
@@ -94,17 +110,16 @@ def held_collective(programs: Sequence[Program], dma: int) -> ProgramError:
 
 
 def _check_waits(program: Program) -> None:
-    instructions, waits = program.instructions, program.waits
-    first = instructions["first_wait"].astype(np.int64)
-    count = instructions["wait_count"].astype(np.int64)
-    waiting = count > 0
-    refuse(program, waiting & ((first < 0) | (first + count > len(waits))), "waits on a missing wait row")
+    waits = program.waits
     own = np.where(waits["semaphore"] < -1, peer_semaphore(waits["semaphore"]), waits["semaphore"])
     bad = (own < 0) | (own >= program.semaphore_count)
     if bad.any():
+        first = program.instructions["first_wait"].astype(np.int64)
+        end = first + program.instructions["wait_count"]
+        waiting = end > first
         before = np.concatenate([[0], np.cumsum(bad)])
-        broken = np.zeros(len(instructions), bool)
-        broken[waiting] = before[(first + count)[waiting]] > before[first[waiting]]
+        broken = np.zeros(len(waiting), bool)
+        broken[waiting] = before[end[waiting]] > before[first[waiting]]
         refuse(program, broken, "waits for an undefined semaphore")
 
 
@@ -116,11 +131,6 @@ def _check_dmas(program: Program) -> None:
     repeated = np.ones(len(rows), bool)
     repeated[np.unique(started, return_index=True)[1]] = False
     _refuse_rows(program, rows[repeated], "starts a DMA that another instruction starts")
-    refuse(
-        program,
-        (instructions["opcode"] == Opcode.DMA_TRIGGER) & (instructions["dma"] < 0),
-        "is a DMA trigger without a DMA",
-    )
     trigger[started] = rows
     if np.any(trigger < 0):
         raise ProgramError(f"Program {program.name!r}: DMA {int(np.argmin(trigger))} is never started.")
@@ -143,23 +153,24 @@ def _check_dmas(program: Program) -> None:
 
 
 def _outside(references: npt.NDArray[np.generic], limit: int) -> Bools:
-    values = references.astype(np.int64)
+    values = np.ascontiguousarray(references)
     return np.asarray((values < -1) | (values >= limit))
 
 
-def refuse(program: Program, broken: Bools, fault: str) -> None:
+def refuse(program: Program, broken: Bools, fault: str, first: int = 0) -> None:
     """Refuse a Program for the first of its instructions that is marked.
 
     Args:
         program: The Program.
         broken: (instructions,) what breaks the rule.
         fault: What such an instruction does, as the sentence goes on after naming it.
+        first: The row that `broken` begins with.
 
     Raises:
         ProgramError: One is marked.
     """
     if broken.any():
-        _refuse_rows(program, np.flatnonzero(broken), fault)
+        _refuse_rows(program, np.flatnonzero(broken) + first, fault)
 
 
 def _refuse_rows(program: Program, rows: npt.NDArray[np.int64], fault: str) -> None:

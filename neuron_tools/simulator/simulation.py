@@ -121,7 +121,7 @@ def result(
     return Simulation(
         *times,
         throttle=_throttle_table(
-            at, limit, int(state.window[index, kernel.FIRST_K]), core.throttle_steps, duration_ps
+            at, limit, int(state.cores[index, kernel.FIRST_K]), core.throttle_steps, duration_ps
         ),
         duration_ps=duration_ps,
         throttle_state=after_idle(ThrottleState(window, k, busy), duration_ps - end + window, core),

@@ -12,7 +12,7 @@ from neuron_tools.arrays import Int32s, Ints
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, peer_semaphore
 from neuron_tools.records.rows import copied
-from neuron_tools.simulator.dma_costs import SHARE, DmaCosts, dma_costs, trigger_costs
+from neuron_tools.simulator.dma_costs import SHARE, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
 if TYPE_CHECKING:
@@ -90,37 +90,57 @@ def _part(program: Program, core: NeuronCore, part: Int32s, meetings: Meetings) 
 
     instructions, dmas = program.instructions, program.dmas
     engine_start, engine_rows = by_group(np.ascontiguousarray(instructions["engine"]), kernel.ENGINES)
-    interval_ps, latency_ps = instruction_costs(instructions, core)
-    dma = instructions["dma"]
-    triggers = np.flatnonzero(dma >= 0)
-    if len(triggers):
-        queue_interval, queue_latency = trigger_costs(program, core)
-        interval_ps[triggers] = queue_interval[dma[triggers]]
-        latency_ps[triggers] = queue_latency[dma[triggers]]
+    triggers = np.flatnonzero(instructions["dma"] >= 0)
+    costs = _row_costs(program, core, triggers)
+    costs["hazard"] = kernel.same_engine_hazards(
+        instructions, dmas, engine_start, engine_rows, len(program.tiles)
+    )
     queue_start, queue_rows = _queue_order(program, triggers)
     return kernel.Work(
         instructions=instructions,
         waits=program.waits,
         dma_table=dmas,
-        interval_ps=interval_ps,
-        latency_ps=latency_ps,
+        costs=costs,
         engine_start=engine_start,
         engine_rows=engine_rows,
         queue_start=queue_start,
         queue_rows=queue_rows,
-        ports=shared_ports(instructions, core),
-        hazard=kernel.same_engine_hazards(instructions, dmas, engine_start, engine_rows, len(program.tiles)),
-        dma=dma_costs(program, core),
-        collective=part.astype(np.int32),
-        members=meetings.members,
-        collective_ps=meetings.duration_ps,
-        collective_share=_engine_shares(meetings, core),
-        collective_hbm=meetings.hbm_bytes / meetings.duration_ps,
-        core_queues=np.array([0, len(program.queues)], np.int64),
-        bank_of=np.zeros(1, np.int64),
-        peer_of=np.zeros(1, np.int64),
+        dmas=_dma_costs(program, core, part),
+        collectives=_collectives(meetings, core),
+        cores=np.array([(0, len(program.queues), 0, 0)], kernel.CORE_DTYPE),
         figures=_figures(core),
     )
+
+
+def _row_costs(program: Program, core: NeuronCore, triggers: Ints) -> npt.NDArray[np.void]:
+    """What each instruction costs, but for its hazard."""
+    from neuron_tools.simulator import kernel
+
+    costs = np.empty(len(program.instructions), kernel.ROW_COST_DTYPE)
+    costs["interval_ps"], costs["latency_ps"] = instruction_costs(program.instructions, core)
+    costs["ports"] = shared_ports(program.instructions, core)
+    if len(triggers):
+        dma = program.instructions["dma"][triggers]
+        queue_interval, queue_latency = trigger_costs(program, core)
+        costs["interval_ps"][triggers] = queue_interval[dma]
+        costs["latency_ps"][triggers] = queue_latency[dma]
+    return costs
+
+
+def _dma_costs(program: Program, core: NeuronCore, part: Int32s) -> npt.NDArray[np.void]:
+    costs = dma_costs(program, core)
+    costs["collective"] = part
+    return costs
+
+
+def _collectives(meetings: Meetings, core: NeuronCore) -> npt.NDArray[np.void]:
+    from neuron_tools.simulator import kernel
+
+    table = np.empty(len(meetings.members), kernel.COLLECTIVE_DTYPE)
+    table["members"], table["duration_ps"] = meetings.members, meetings.duration_ps
+    table["share"] = _engine_shares(meetings, core)
+    table["hbm_bytes_per_ps"] = meetings.hbm_bytes / meetings.duration_ps
+    return table
 
 
 def _engine_shares(meetings: Meetings, core: NeuronCore) -> Ints:
@@ -157,27 +177,34 @@ def _join(
     last = np.array([rows], np.int64), np.array([dmas], np.int64)
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in moved])
-        for name in ("instructions", "waits", "dma_table", "interval_ps", "latency_ps", "engine_rows",
-                     "queue_rows", "ports", "hazard", "collective")
-    }  # fmt: skip
+        for name in ("instructions", "waits", "dma_table", "costs", "engine_rows", "queue_rows", "dmas")
+    }
     return parts[0]._replace(
         **joined,
         engine_start=np.concatenate([*(part.engine_start[:-1] for part in moved), last[0]]),
         queue_start=np.concatenate([*(part.queue_start[:-1] for part in moved), last[1]]),
-        dma=DmaCosts(*(np.concatenate(values) for values in zip(*(p.dma for p in moved), strict=True))),
-        core_queues=np.concatenate([[0], np.cumsum([len(program.queues) for program in programs])]),
-        bank_of=np.array(banks, np.int64),
-        peer_of=np.array(peers, np.int64),
+        cores=_cores(programs, banks, peers),
     )
+
+
+def _cores(programs: Sequence[Program], banks: Sequence[int], peers: Sequence[int]) -> npt.NDArray[np.void]:
+    from neuron_tools.simulator import kernel
+
+    ends = np.cumsum([len(program.queues) for program in programs])
+    table = np.empty(len(programs), kernel.CORE_DTYPE)
+    table["first_queue"], table["end_queue"] = np.concatenate([[0], ends[:-1]]), ends
+    table["bank"], table["peer"] = banks, peers
+    return table
 
 
 def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores: int) -> Work:
     """A core's tables as they stand behind those of the cores before it."""
-    instructions, dma_table = map(copied, (part.instructions, part.dma_table))
+    instructions, dma_table, costs = map(copied, (part.instructions, part.dma_table, part.costs))
     instructions["first_wait"] += waits
     _shift(instructions, "signal", semaphores)
     _shift(instructions, "dma", dmas)
     _shift(dma_table, "semaphore", semaphores)
+    _shift(costs, "hazard", rows)
     dma_table["queue"] += queues
     return part._replace(
         instructions=instructions,
@@ -186,7 +213,7 @@ def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores
         engine_rows=part.engine_rows + np.int32(rows),
         queue_start=part.queue_start + dmas,
         queue_rows=part.queue_rows + np.int32(dmas),
-        hazard=np.where(part.hazard >= 0, part.hazard + np.int32(rows), np.int32(-1)),
+        costs=costs,
     )
 
 

@@ -68,6 +68,36 @@ assert total(np.arange(4) + 0.5) == 8.0  # another signature is still compiled, 
     assert [run.stdout.strip() for run in runs[1:]] == ["False", "False"]
 
 
+def test_a_kept_part_serves_a_caller_that_is_compiled_anew(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np
+from neuron_tools.compiled import compiled, compiled_part
+
+@compiled_part
+def doubled(number):
+    return 2 * number
+
+@compiled
+def total(numbers):
+    result = 0
+    for number in numbers:
+        result += doubled(number)
+    return result
+
+assert total(np.arange(4)) == 12
+print(doubled.stats.cache_hits.total())
+""")
+
+    def run():
+        return subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
+
+    assert run() == "0\n"
+    for path in (tmp_path / "__pycache__").glob("program.total*"):
+        path.unlink()
+    assert run() == "1\n"
+
+
 def test_a_signature_that_is_named_is_compiled_at_once_and_no_other(total):
     made = compiled_as(types.int64(types.int64[::1]))(total)
     assert made(np.arange(4)) == 6

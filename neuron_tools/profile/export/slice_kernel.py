@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.compiled import compiled, compiled_as, copy_bytes
+from neuron_tools.compiled import compiled, compiled_as, compiled_part, copy_bytes
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Unsigned: TypeAlias = "npt.NDArray[np.uint64]"
@@ -31,7 +31,7 @@ _INTS, _BYTES, _FLAGS = types.int64[::1], types.uint8[::1], types.boolean[:, ::1
 _READ_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 
 
-@compiled
+@compiled_part
 def put_varint(out: Bytes, at: int, value: int) -> int:
     """Write an unsigned number at a place; the place behind it."""
     rest = np.uint64(value)
@@ -53,7 +53,7 @@ def varint_bytes(value: int) -> int:
     return length
 
 
-@compiled
+@compiled_part
 def put_fixed64(out: Bytes, at: int, value: int) -> int:
     """Write eight bytes, lowest first; the place behind them."""
     rest = np.uint64(value)
@@ -63,14 +63,14 @@ def put_fixed64(out: Bytes, at: int, value: int) -> int:
     return at + 8
 
 
-@compiled
+@compiled_part
 def put_bytes(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
     """Write a part of some bytes; the place behind it."""
     copy_bytes(out, at, data, begin, end - begin)
     return at + end - begin
 
 
-@compiled
+@compiled_part
 def put_names(event: Bytes, at: int, iids: tuple[Ints, Ints, Ints], own: int) -> int:
     """Write the ids of a row's name, source location and category, where it has them."""
     for which in range(3):
@@ -84,7 +84,7 @@ def put_names(event: Bytes, at: int, iids: tuple[Ints, Ints, Ints], own: int) ->
     return at
 
 
-@compiled
+@compiled_part
 def put_annotations(
     event: Bytes, at: int, heads: Bytes, head_bytes: Ints, values: Ints, present: Flags, own: int
 ) -> int:
@@ -103,7 +103,7 @@ def put_annotations(
     return at
 
 
-@compiled
+@compiled_part
 def put_flows(
     event: Bytes, at: int, flow_offsets: tuple[Ints, Ints], flows: tuple[Unsigned, Unsigned], own: int
 ) -> int:
@@ -116,7 +116,7 @@ def put_flows(
     return at
 
 
-@compiled
+@compiled_part
 def put_packet(out: Bytes, at: int, time_ns: int, sequence: Bytes, event: Bytes, event_bytes: int) -> int:
     """Write a packet: time, what every packet of the sequence has, and the event."""
     body = 2 + varint_bytes(time_ns) + len(sequence) + varint_bytes(event_bytes) + event_bytes

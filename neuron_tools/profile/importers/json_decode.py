@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bools, Bytes, Ints
-from neuron_tools.compiled import compiled, copy_bytes
+from neuron_tools.compiled import compiled, compiled_part, copy_bytes
 from neuron_tools.profile.importers.json_scan import ENDS_WORD
 
 LARGEST_TIME = (1 << 62) - 1
@@ -131,7 +131,7 @@ def whole_numbers(data: Bytes, starts: Ints, stops: Ints, values: Ints, valid: B
         values[row] = value
 
 
-@compiled
+@compiled_part
 def _is_least(data: Bytes, first: int, last: int) -> bool:
     """Whether the text is the least integer of 64 bits, the only one whose size they do not hold."""
     if last - first != len(_LEAST):
@@ -142,7 +142,7 @@ def _is_least(data: Bytes, first: int, last: int) -> bool:
     return same
 
 
-@compiled
+@compiled_part
 def _behind_digits(data: Bytes, position: int, end: int) -> int:
     while position < end and _ZERO <= data[position] <= _NINE:
         position += 1
@@ -196,7 +196,7 @@ def copy_slices(data: Bytes, starts: Ints, stops: Ints, offsets: npt.NDArray[np.
     offsets[len(starts)] = place
 
 
-@compiled
+@compiled_part
 def _is_word(data: Bytes, first: int, last: int) -> bool:
     """Whether a bare word is true, false or null."""
     for word in (b"true", b"false", b"null"):
@@ -209,7 +209,7 @@ def _is_word(data: Bytes, first: int, last: int) -> bool:
     return False
 
 
-@compiled
+@compiled_part
 def _is_hex(byte: int) -> bool:
     return _ZERO <= byte <= _NINE or 0x41 <= byte <= 0x46 or 0x61 <= byte <= 0x66
 
@@ -228,7 +228,7 @@ def _unit(data: Bytes, position: int, end: int) -> int:
     return value
 
 
-@compiled
+@compiled_part
 def _copy_string(data: Bytes, position: int, end: int, out: Bytes, place: int) -> int:
     """Copies the string data[position:end] with its quotes; what JSON forbids inside becomes allowed."""
     out[place] = _QUOTE
@@ -267,7 +267,7 @@ def _copy_string(data: Bytes, position: int, end: int, out: Bytes, place: int) -
     return place + 1
 
 
-@compiled
+@compiled_part
 def _is_escape(byte: int) -> bool:
     """Whether a byte may follow a backslash: a quote, a backslash, a slash, b, f, n, r or t."""
     return (
@@ -275,7 +275,7 @@ def _is_escape(byte: int) -> bool:
     )  # fmt: skip
 
 
-@compiled
+@compiled_part
 def _string_end(data: Bytes, position: int, end: int) -> int:
     position += 1
     while position < end:
@@ -285,7 +285,7 @@ def _string_end(data: Bytes, position: int, end: int) -> int:
     return end
 
 
-@compiled
+@compiled_part
 def _copy_bare(data: Bytes, position: int, end: int, out: Bytes, place: int) -> tuple[int, int]:
     """Copies a number or word; NaN and other words become null. Returns both positions after it."""
     first = position
@@ -302,7 +302,7 @@ def _copy_bare(data: Bytes, position: int, end: int, out: Bytes, place: int) -> 
     return position, place
 
 
-@compiled
+@compiled_part
 def _copy_valid(data: Bytes, position: int, end: int, out: Bytes, place: int) -> int:
     """Copies one value without white space; -1 where it breaks the grammar or is nested too deeply."""
     kinds, depth, expected = np.int64(0), 0, _VALUE

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bytes, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 Places = npt.NDArray[np.int32]
 """Places in a text of less than two gigabytes."""
@@ -55,7 +55,7 @@ def skip_string(data: Bytes, position: int, end: int) -> int:
     return INCOMPLETE
 
 
-@compiled
+@compiled_part
 def _skip_nested(data: Bytes, position: int, end: int) -> int:
     """Position after a list or object. The kinds of the innermost 63 brackets are checked."""
     kinds = np.int64(0)
@@ -122,7 +122,7 @@ def _wanted(data: Bytes, first: int, last: int, keys: Bytes, key_offsets: Ints) 
     return -1
 
 
-@compiled
+@compiled_part
 def _scan_object(
     data: Bytes,
     position: int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuron_tools.arrays import Bytes, Ints
-from neuron_tools.compiled import compiled
+from neuron_tools.compiled import compiled, compiled_part
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 ROW, NUMBER, WIRE, VALUE, STOP = range(5)
@@ -31,7 +31,7 @@ def _varint(data: Bytes, position: int, end: int) -> tuple[np.int64, int]:
     return np.int64(0), -2
 
 
-@compiled
+@compiled_part
 def _fixed(data: Bytes, position: int, width: int) -> np.int64:
     """A little-endian number, its bits as int64."""
     value = np.uint64(0)

@@ -60,7 +60,7 @@ class DmaQueues:
         self.now = 0
 
     def add(self, dma, time):
-        self.trigger[dma] = time + int(self.cost.issue_ps[dma])
+        self.trigger[dma] = time + int(self.cost["issue_ps"][dma])
         self.order[int(self.program.dmas[dma]["queue"])].append(dma)
 
     def head(self, queue):
@@ -69,9 +69,9 @@ class DmaQueues:
 
     def activation(self, queue):
         dma = self.head(queue)
-        arrival = self.trigger[dma] + int(self.cost.delay_ps[dma])
+        arrival = self.trigger[dma] + int(self.cost["delay_ps"][dma])
         self.start[dma] = max(arrival, self.free[queue])
-        return max(arrival + int(self.cost.startup_ps[dma]), self.free[queue])
+        return max(arrival + int(self.cost["startup_ps"][dma]), self.free[queue])
 
     def next_time(self):
         times = [self.now - (-left // rate) for _, left, rate in self.active.values()]
@@ -95,7 +95,7 @@ class DmaQueues:
         for queue in self.order:
             if queue not in self.active and self.head(queue) is not None and self.activation(queue) <= time:
                 dma = self.head(queue)
-                self.active[queue] = [dma, int(self.cost.work[dma]), 0]
+                self.active[queue] = [dma, int(self.cost["work"][dma]), 0]
         self.share()
         return finished
 
@@ -104,20 +104,20 @@ class DmaQueues:
         unsettled = sorted(self.active)
         while unsettled:
             share = left // len(unsettled)
-            small = [q for q in unsettled if self.cost.cap[self.active[q][0]] <= share]
+            small = [q for q in unsettled if self.cost["cap"][self.active[q][0]] <= share]
             for queue in small or unsettled:
-                cap = int(self.cost.cap[self.active[queue][0]])
+                cap = int(self.cost["cap"][self.active[queue][0]])
                 self.active[queue][2] = cap if small else max(share, 1)
                 left -= self.active[queue][2]
             unsettled = [q for q in unsettled if q not in small] if small else []
         demand = 0.0
         for queue in sorted(self.active):
             dma, _, rate = self.active[queue]
-            demand += rate * self.cost.hbm_bytes_per_work[dma]
+            demand += rate * self.cost["hbm_bytes_per_work"][dma]
         limit = self.core.hbm_bandwidth * 1e-12
         if demand > limit:
             for dma_entry in self.active.values():
-                if self.cost.hbm_bytes_per_work[dma_entry[0]] > 0:
+                if self.cost["hbm_bytes_per_work"][dma_entry[0]] > 0:
                     dma_entry[2] = max(int(dma_entry[2] * (limit / demand)), 1)
 
 

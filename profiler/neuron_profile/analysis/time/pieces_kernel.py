@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Floats, Ints
-from neuron_tools.compiled import compiled, grown
+from neuron_tools.compiled import compiled, compiled_part, grown
 
 _TOUCHING_NS = 1e-3
 """Pieces of one key that are no further apart are one: sums of shares are rounded."""
@@ -74,7 +74,7 @@ def lay_out(
     return begins[:pieces].copy(), ends[:pieces].copy(), owners[:pieces].copy()
 
 
-@compiled
+@compiled_part
 def _differ(keys: Ints, tier: int, others: Ints, count: int) -> bool:
     """Whether a tier's keys differ from others, of which there are so many; nothing is allocated."""
     place = 0
@@ -83,7 +83,7 @@ def _differ(keys: Ints, tier: int, others: Ints, count: int) -> bool:
     return place < count
 
 
-@compiled
+@compiled_part
 def _first_active(active: Ints) -> int:
     """The first tier with an active span; the number of tiers where none has one."""
     for tier in range(len(active)):

@@ -65,7 +65,7 @@ def _costs(program: Program, core: NeuronCore, rows: Ints) -> KindCosts:
     interval[moves, on] = latency[moves, on] = trigger_costs(program, core)[0][dma]
     transfer, loads = np.full(len(rows), -1, np.int64), np.zeros(len(rows), bool)
     moving = dma_costs(program, core)
-    transfer[moves] = moving.work[dma] // moving.cap[dma]
+    transfer[moves] = moving["work"][dma] // moving["cap"][dma]
     loads[moves] = program.dmas["destination_memory"][dma] != int(Memory.HBM)
     scalar_may = interval[:, Engine.SCALAR] >= 0
     preferred = np.where(scalar_may, int(Engine.SCALAR), table["engine"]).astype(np.int64)
