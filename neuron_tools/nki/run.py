@@ -17,6 +17,7 @@ from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
+from neuron_tools.nki.blas_threads import one_thread
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.core_race import IDLE, UNDECIDED, SharedBuffer, check_cores, warn_of_race
@@ -88,7 +89,7 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
     Raises:
         NkiError: The kernel breaks a rule; the text names its line.
     """
-    with _uncollected():
+    with _uncollected(), one_thread():
         if launch.cores > 1:
             done = _run_side_by_side(launch, arguments, keywords)
         else:
