@@ -155,19 +155,25 @@ void attention_backward(const OperatorInfo& info, Stack* stack, int) {
   push(*stack, grad_query.to(type), grad_key.to(type), grad_value.to(type), at::Tensor());
 }
 
-// What the CPU's flash kernel computes, and dropout; anything else takes the math path, operator by operator.
+// What the CPU's flash kernel computes, and dropout; anything else takes the math path, operator by operator:
+// that kernel takes batches and heads as the query has them, and broadcasts nothing but the mask.
 int64_t choose_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
-    double, bool is_causal, std::optional<double>, bool enable_gqa) {
+    double p, bool is_causal, std::optional<double>, bool enable_gqa) {
   const bool has_mask = mask.has_value() && mask->defined();
-  const bool same_width = query.dim() == 4 && query.size(3) == key.size(3) && key.size(3) == value.size(3);
+  const sdp::sdp_params of{query, key, value, has_mask ? mask : std::nullopt, p, is_causal, enable_gqa};
+  const auto fits = [&of] {
+    return sdp::check_tensor_shapes(of, false) && sdp::check_batch_size_and_num_heads_dense<false>(of, false) &&
+        sdp::check_attn_mask_shape(of, false) && of.query.sym_size(3) == of.key.sym_size(3) &&
+        of.key.sym_size(3) == of.value.sym_size(3) && of.key.sym_size(2) == of.value.sym_size(2);
+  };
   const auto has_elements = [](const at::Tensor& tensor) {
     return tensor.sym_numel().sym_gt(0).guard_bool(__FILE__, __LINE__);  // sizes may be symbols: a graph is traced
   };
-  const bool not_empty = has_elements(query) && has_elements(key);
-  const bool plain = !enable_gqa && !(has_mask && (mask->requires_grad() || is_causal));
+  const bool plain = !enable_gqa && !(has_mask && is_causal);
   return static_cast<int64_t>(
-      same_width && not_empty && plain ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
+      plain && fits() && has_elements(query) && has_elements(key) ? sdp::SDPBackend::overrideable
+                                                                   : sdp::SDPBackend::math);
 }
 
 }  // namespace

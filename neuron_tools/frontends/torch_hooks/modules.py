@@ -23,7 +23,7 @@ TellCall = Callable[[str, Any, tuple[Any, ...], dict[str, Any]], None]
 
 
 class ModuleEntry:
-    """Stands in for `torch.nn.Module.__call__`, once per process and from then on.
+    """Stands in for `torch.nn.Module.__call__` and hears of registered modules, once and for good.
 
     PyTorch's profiler asks once which code object is `Module.__call__`, takes a frame that runs it for a
     module's call, and reads the local variable `self` there. So the replacement calls its argument `self` and
@@ -36,6 +36,19 @@ class ModuleEntry:
         original = torch.nn.Module.__call__
         is_first = getattr(torch.__spec__, "_initializing", False)
         torch.nn.Module.__call__ = self._replacement(original, is_first)
+        # Compiled functions are guarded by PyTorch's hooks: one that came and went would compile them again.
+        register_module_module_registration_hook(self._listener())
+
+    def _listener(self) -> Callable[[Any, str, Any], None]:
+        """Tells the follower of registrations; traced by Dynamo (`layers[:4]` makes a list) it is empty."""
+        compiling = torch.compiler.is_dynamo_compiling
+        entry = self
+
+        def listener(parent: Any, name: str, child: Any) -> None:
+            if not compiling() and entry.follower is not None:
+                entry.follower.registered(parent, name, child)
+
+        return disguised(listener, torch.nn.Module.register_module)
 
     def _replacement(self, original: Callable[..., Any], is_first: bool) -> Callable[..., Any]:
         compiling = torch.compiler.is_dynamo_compiling
@@ -97,12 +110,10 @@ class ModuleHooks:
 
     def install(self) -> Callable[[], None]:
         """Record calls of modules from now on; returns a function that ends it."""
-        registration = register_module_module_registration_hook(self._registered)
         _entry().follower = self
 
         def uninstall() -> None:
             _entry().follower = None
-            registration.remove()
 
         return uninstall
 
@@ -157,7 +168,8 @@ class ModuleHooks:
         self._numbers.pop(key, None)
         self._references.pop(key, None)
 
-    def _registered(self, parent: Any, name: str, child: Any) -> None:
+    def registered(self, parent: Any, name: str, child: Any) -> None:
+        """Learn that `child` became `parent`'s attribute `name`."""
         self._tree.link(parent, name, child)
 
 

@@ -149,6 +149,34 @@ def test_fullgraph_compilation_works_under_the_hooks(hooks):
     assert calls(hooks)[-1] == "Model"
 
 
+def test_a_module_made_while_dynamo_traces_leaves_the_graph_whole(hooks):
+    class First(Model):
+        def forward(self, value):
+            for block in self.blocks[:1]:  # a list of a moment, in which the block is registered
+                value = block(value)
+            return value
+
+    torch._dynamo.reset()
+    model = First()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(torch.ones(1, 4)), model(torch.ones(1, 4)))
+
+
+def test_a_compiled_module_stays_compiled_when_hooks_come_and_go(device):
+    class First(Model):
+        def forward(self, value):
+            return self.blocks[:1][0](value)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(First(), backend="eager", fullgraph=True)
+    modules.install(device, device.define_module)()
+    compiled(torch.ones(1, 4))
+    remove = modules.install(device, device.define_module)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        compiled(torch.ones(1, 4))
+    remove()
+
+
 def test_many_compiled_modules_do_not_share_one_recompile_limit(hooks):
     torch._dynamo.reset()
 
