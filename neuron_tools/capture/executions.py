@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,7 +183,8 @@ class ExecutionTables:
     def _templates(self, executable: Executable) -> ExecutableRows:
         template, pools = make_template(executable), self._pools
         program, layout = executable.program, id_layout(template)
-        counts = asdict(counters.instruction_counters(program, self.core))
+        counted = counters.instruction_counters(program, self.core)
+        counts = {field.name: getattr(counted, field.name) for field in fields(counted)}
         moved = counters.dma_counters(program)
         dma_bytes = {"hbm_read_bytes": moved.hbm_read_bytes, "hbm_write_bytes": moved.hbm_write_bytes}
         work = hierarchy.work_by_hlo(template, counts, dma_bytes)

@@ -9,15 +9,18 @@ file: that of a further one holds only its own rows of the framework's operation
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, TypeVar
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -156,14 +159,36 @@ def load(path: Path, of_file: Callable[[Path], Executable] | None = None) -> Exe
         ExecutableError: The file is damaged or of another version.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with ZipFile(path) as archive:
+            members = {name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()}
+        arrays = {name: _array(content) for name, content in members.items()}
         header = json.loads(arrays.pop("header").tobytes())
         if "code" in header:
             return _shared(header, path, of_file or _with_own_code)
         return _whole(header, arrays)
     except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
+
+
+def _array(content: bytes) -> npt.NDArray[Any]:
+    """What `np.load` makes of an array's file; the few kinds of header there are, it parses each time.
+
+    Raises:
+        ValueError: It is none, or one of objects.
+    """
+    start = 10 + int.from_bytes(content[8:10], "little")
+    shape, in_columns, dtype = _form(content[:start])
+    table = np.frombuffer(bytearray(content), dtype, math.prod(shape), start)
+    return table.reshape(shape, order="F" if in_columns else "C")
+
+
+@lru_cache(maxsize=1024)
+def _form(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns follow each other, and type."""
+    stream = BytesIO(header)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array of an unknown version")
+    return np.lib.format.read_array_header_1_0(stream)
 
 
 def _with_own_code(path: Path) -> Executable:

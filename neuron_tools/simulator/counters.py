@@ -98,7 +98,8 @@ def instruction_counters(program: Program, core: NeuronCore) -> InstructionCount
     second_memory = _second_memory(instructions)
     psum_read = _sum_where(source == Memory.PSUM, read, second_memory == Memory.PSUM, second)
     psum_to_sbuf = (psum_read > 0) & (destination == Memory.SBUF)
-    raw, adjusted, elements, turned = _flops(instructions, core)
+    raw, elements, turned = _flops(instructions)
+    adjusted = np.rint(raw / _speed(instructions, turned, core)).astype(np.int64)
     return InstructionCounters(
         sbuf_read_bytes=_sum_where(source == Memory.SBUF, read, second_memory == Memory.SBUF, second)
         + _of_dma(moved.sbuf_read_bytes, dma),
@@ -121,6 +122,12 @@ def instruction_counters(program: Program, core: NeuronCore) -> InstructionCount
         flops_transpose=np.where(turned, raw, 0),
         adjusted_flops_transpose=np.where(turned, adjusted, 0),
     )
+
+
+def product_flops(program: Program) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """`raw_flops` of each instruction, and whether it is a transpose, without the other counters."""
+    raw, _, turned = _flops(program.instructions)
+    return raw, turned
 
 
 def _operand_bytes(program: Program) -> tuple[Ints, Ints, Ints]:
@@ -158,25 +165,28 @@ def _second_memory(instructions: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
     return np.where(split, other, source)
 
 
-def _flops(
-    instructions: npt.NDArray[np.void], core: NeuronCore
-) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
-    """(raw FLOPs, FLOPs at the bf16 rate, elements streamed, whether it is a transpose)."""
-    opcode, dtype = instructions["opcode"], instructions["input_dtype"]
+def _flops(instructions: npt.NDArray[np.void]) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+    """(raw FLOPs, elements streamed, whether it is a transpose)."""
+    opcode, flags = instructions["opcode"], instructions["flags"]
     on_tensor = np.isin(opcode, _MATMULS) & (instructions["engine"] == Engine.TENSOR)
-    flags = instructions["flags"]
     turned = on_tensor & ((opcode == Opcode.TRANSPOSE) | ((flags & Flag.TRANSPOSE) != 0))
     elements = instructions["partitions"].astype(np.int64) * instructions["elements"]
     flops = np.where(on_tensor, 2 * elements * instructions["columns"].astype(np.int64), 0)
+    half = (instructions["input_dtype"] == DType.F32) & ((flags & Flag.FP32_HALF) != 0) & ~turned
+    return np.where(half, flops // 2, flops), np.where(on_tensor, elements, 0), turned
+
+
+def _speed(
+    instructions: npt.NDArray[np.void], turned: npt.NDArray[np.bool_], core: NeuronCore
+) -> npt.NDArray[np.float64]:
+    """How fast the Tensor engine streams an instruction's type, against bf16."""
+    dtype = instructions["input_dtype"]
     single = dtype == DType.F32
-    half = single & ((flags & Flag.FP32_HALF) != 0) & ~turned
-    flops = np.where(half, flops // 2, flops)
     speed = np.ones(len(instructions))
     speed[single] = core.tensor_speed_f32
     speed[single & turned] = core.tensor_speed_f32_transpose
     speed[dtype == DType.FP8] = core.tensor_speed_fp8
-    adjusted = np.rint(flops / speed).astype(np.int64)
-    return flops, adjusted, np.where(on_tensor, elements, 0), turned
+    return speed
 
 
 def _sum_where(first: npt.NDArray[np.bool_], read: Ints, other: npt.NDArray[np.bool_], second: Ints) -> Ints:

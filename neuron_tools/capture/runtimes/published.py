@@ -13,7 +13,6 @@ from neuron_tools.device.host.recorder import PythonRecorder
 
 if TYPE_CHECKING:
     from neuron_tools.device.driver.usage import ExecutableUsage
-    from neuron_tools.hardware import NeuronCore
     from neuron_tools.records.executable import Executable
 
 
@@ -56,14 +55,13 @@ class PublishedRecording:
         if self._waiting is not None:
             self._waiting.append(executable)
             return
-        host_driver.define(executable.number, partial(usage_of, executable, self._recording.core))
+        host_driver.define(executable.number, partial(usage_of, executable))
 
 
 class Usages:
     """What executions add to the driver's counters: worked out once for executables that share their code."""
 
-    def __init__(self, core: NeuronCore) -> None:
-        self._core = core
+    def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Executable], ExecutableUsage]] = {}
 
     def of(self, executable: Executable) -> ExecutableUsage:
@@ -74,15 +72,15 @@ class Usages:
             first = reference()
             if first is not None and first.simulation is simulation:
                 return usage
-        usage = usage_of(executable, self._core)
+        usage = usage_of(executable)
         self._known[id(simulation)] = weakref.ref(executable), usage
         return usage
 
 
-def usage_of(executable: Executable, core: NeuronCore) -> ExecutableUsage:
+def usage_of(executable: Executable) -> ExecutableUsage:
     """What one execution adds to the driver's counters."""
     from neuron_tools.device.driver.usage import executable_usage
 
     return executable_usage(
-        executable.name, executable.duration_ns, executable.program, executable.simulation, core
+        executable.name, executable.duration_ns, executable.program, executable.simulation
     )

@@ -140,7 +140,7 @@ class TorchRuntime:
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:
         """Let the simulated driver's counters tell what the profile will."""
         torch_driver.begin_session(recording.options.target, profile, recording.options.lnc)
-        usages = Usages(recording.core)
+        usages = Usages()
 
         def define(executable: Executable) -> None:
             torch_driver.define(executable.number, partial(usages.of, executable))

@@ -13,7 +13,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.executable import Executable
-from neuron_tools.simulator.counters import dma_counters, instruction_counters
+from neuron_tools.simulator.counters import dma_counters, product_flops
 from neuron_tools.simulator.occupancy import (
     SBUF_SAMPLED_PARTITIONS,
     OccupancySamples,
@@ -71,8 +71,8 @@ def _throughput(executable: Executable, moved_bytes: Ints) -> TableTemplate:
 def _mfu(executable: Executable, core: NeuronCore) -> TableTemplate:
     """FLOPs of matrix products, transposes left out, against the peak that the summary's MFU takes."""
     program, simulation = executable.program, executable.simulation
-    counters = instruction_counters(program, core)
-    flops = counters.raw_flops - counters.flops_transpose
+    raw_flops, turned = product_flops(program)
+    flops = np.where(turned, 0, raw_flops)
     window_ps = _window_ps(executable)
     samples = throughput(simulation.start_ps, simulation.end_ps, flops, window_ps)
     time_ps, rate = _ending_in_rest(samples, window_ps)

@@ -7,10 +7,9 @@ import numpy as np
 from neuron_tools.arrays import Ints
 from neuron_tools.device.driver.nodes import ENGINES
 from neuron_tools.frozen import frozen
-from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Engine, Program, TensorKind
 from neuron_tools.records.simulation import Simulation
-from neuron_tools.simulator.counters import dma_counters, instruction_counters
+from neuron_tools.simulator.counters import dma_counters, product_flops
 from neuron_tools.simulator.throughput import union
 
 COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "dma_bytes", *ENGINES)
@@ -35,23 +34,23 @@ class ExecutableUsage:
 
 
 def executable_usage(
-    name: str, duration_ns: int, program: Program, simulation: Simulation, core: NeuronCore
+    name: str, duration_ns: int, program: Program, simulation: Simulation
 ) -> ExecutableUsage:
     """The usage of a simulated Program; times are rounded as the profile's are, so that both agree."""
     parts = zip(program.of_cores, simulation.of_cores)
     return ExecutableUsage(
         name=name,
         duration_ns=duration_ns,
-        counters=np.array([_counters(part, times, core) for part, times in parts], np.int64),
+        counters=np.array([_counters(part, times) for part, times in parts], np.int64),
         constant_bytes=_tensor_bytes(program, TensorKind.CONSTANT),
         scratchpad_bytes=_tensor_bytes(program, TensorKind.INTERMEDIATE),
     )
 
 
-def _counters(program: Program, simulation: Simulation, core: NeuronCore) -> list[int]:
+def _counters(program: Program, simulation: Simulation) -> list[int]:
     """What one execution adds on one physical core."""
     moved = dma_counters(program)
-    flops = int(instruction_counters(program, core).raw_flops.sum())
+    flops = int(product_flops(program)[0].sum())
     busy = [_busy(program, simulation, engine) for engine in ENGINES]
     busy_ns = [int((end - start).sum()) for start, end in busy]
     traffic = [moved.hbm_read_bytes.sum(), moved.hbm_write_bytes.sum(), program.dmas["bytes"].sum()]

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from neuron_tools import hardware
 from neuron_tools.device.driver.usage import COUNTERS, executable_usage
 from neuron_tools.records.program import Engine
 from tests.unit.capture.programs import fused_executable
@@ -18,7 +17,7 @@ def counters(throttle_end_ps: int) -> dict[str, int]:
     table["duration_ps"][0] = table["start_ps"][1] = throttle_end_ps
     table["duration_ps"][1] = executable.simulation.duration_ps - throttle_end_ps
     simulation = dataclasses.replace(executable.simulation, throttle=table)
-    usage = executable_usage("step", 5_000, executable.program, simulation, hardware.get("trn2"))
+    usage = executable_usage("step", 5_000, executable.program, simulation)
     return dict(zip(COUNTERS, usage.counters[0].tolist()))
 
 
