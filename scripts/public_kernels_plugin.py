@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import absent_modules
+import einsum_products
 import file_memory
 import numpy as np
 import pytest
@@ -48,6 +49,7 @@ _TOOK = pytest.StashKey[float]()
 
 absent_modules.install()
 single_draws.install()
+einsum_products.install()
 gc.disable()  # what is imported and collected stays: `pytest_collection_finish` turns it on again
 
 

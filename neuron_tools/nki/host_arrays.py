@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from neuron_tools.arrays import Array
+from neuron_tools.nki import microscaling
 from neuron_tools.nki.conversion import as_element
 from neuron_tools.nki.dtypes import DType, as_dtype, find_dtype
 from neuron_tools.nki.packed_types import registered
@@ -48,15 +49,8 @@ def unpack(array: Array, dtype: DType) -> Array:
         array: (..., F) array of any type of the packed type's size.
         dtype: The packed type.
     """
-    raw = np.ascontiguousarray(array).view(dtype.dtype)
-    if dtype.element.itemsize * dtype.packed == dtype.itemsize:
-        values = raw.view(dtype.element)
-    else:
-        bits = 8 * dtype.itemsize // dtype.packed
-        shifts = np.arange(dtype.packed, dtype=raw.dtype) * np.array(bits, raw.dtype)
-        codes = (raw[..., None] >> shifts) & np.array((1 << bits) - 1, raw.dtype)
-        values = codes.astype(np.uint8).view(dtype.element).reshape(*raw.shape[:-1], -1)
-    return as_element(values, np.dtype(np.float32))
+    values = microscaling.unpacked(np.asarray(array), dtype)
+    return values.reshape(*values.shape[:-2], -1)
 
 
 def pack(values: Array, dtype: DType) -> Array:
@@ -75,13 +69,7 @@ def pack(values: Array, dtype: DType) -> Array:
             f"multiple of {dtype.packed}."
         )
     elements = as_element(np.ascontiguousarray(values, np.float32), dtype.element)
-    if dtype.element.itemsize * dtype.packed == dtype.itemsize:
-        return elements.view(host_dtype(dtype))
-    bits = 8 * dtype.itemsize // dtype.packed
-    codes = elements.view(np.uint8).astype(dtype.dtype) & np.array((1 << bits) - 1, dtype.dtype)
-    shifts = np.arange(dtype.packed, dtype=dtype.dtype) * np.array(bits, dtype.dtype)
-    groups = (codes.reshape(*codes.shape[:-1], -1, dtype.packed) << shifts).sum(-1, dtype=dtype.dtype)
-    return np.asarray(groups).view(host_dtype(dtype))
+    return microscaling.packed(elements, dtype).view(host_dtype(dtype))
 
 
 def static_cast(value: Any, dtype: Any) -> Array:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 GROUP_PARTITIONS = 8
 QUADRANT = 32
 BIAS = 127
+_HALF_BYTE = np.dtype(ml_dtypes.float4_e2m1fn)
 
 
 def scale_partitions(data_partitions: int, scale_rows: int) -> npt.NDArray[np.int64]:
@@ -37,24 +38,30 @@ def scale_partitions(data_partitions: int, scale_rows: int) -> npt.NDArray[np.in
 
 
 def unpacked(packed: Array, dtype: DType) -> Array:
-    """(P, F) packed values to (P, F, 4) fp32."""
-    if dtype.element == np.dtype(ml_dtypes.float4_e2m1fn):
-        bits = np.ascontiguousarray(packed).view(np.uint8).reshape(*packed.shape, 2)
-        nibbles = np.stack([bits & 15, bits >> 4], axis=-1).reshape(*packed.shape, 4)
-        return as_element(nibbles.astype(np.uint8).view(dtype.element), np.dtype(np.float32))
-    raw = np.ascontiguousarray(packed).view(np.uint8).reshape(*packed.shape, 4)
-    return as_element(raw.view(dtype.element), np.dtype(np.float32))
+    """(..., F) packed values to (..., F, 4) fp32."""
+    raw = np.ascontiguousarray(packed).reshape(-1).view(np.uint8)
+    if dtype.element == _HALF_BYTE:
+        raw = np.stack([raw & np.uint8(15), raw >> np.uint8(4)], axis=-1).reshape(-1)
+    return as_element(raw.view(dtype.element), np.dtype(np.float32)).reshape(*packed.shape, 4)
+
+
+def packed(elements: Array, dtype: DType) -> Array:
+    """(..., 4 F) values of an MX type to (..., F) unsigned integers of the packed type's size."""
+    raw = np.ascontiguousarray(elements).view(np.uint8)
+    if dtype.element == _HALF_BYTE:
+        raw = (raw[..., 0::2] & np.uint8(15)) | (raw[..., 1::2] << np.uint8(4))
+    return raw.view(dtype.dtype)
 
 
 def dequantized(data: NkiTensor, scale: NkiTensor) -> Array:
     """An MX operand as fp32 of shape (P * 4, F): the contraction runs over partitions and packed values."""
-    packed = data.array.reshape(data.shape[0], -1)
-    values = unpacked(packed, data.dtype)
+    held = data.array.reshape(data.shape[0], -1)
+    values = unpacked(held, data.dtype)
     exponents = scale.array.reshape(scale.shape[0], -1)
-    rows = scale_partitions(len(packed), len(exponents))
-    factors = np.exp2(exponents[rows].astype(np.float32) - BIAS)[:, : packed.shape[1]]
+    rows = scale_partitions(len(held), len(exponents))
+    factors = np.exp2(exponents[rows].astype(np.float32) - BIAS)[:, : held.shape[1]]
     values = values * np.repeat(factors, GROUP_PARTITIONS, axis=0)[:, :, None]
-    return values.transpose(0, 2, 1).reshape(-1, packed.shape[1])
+    return values.transpose(0, 2, 1).reshape(-1, held.shape[1])
 
 
 def quantized(values: Array, dtype: DType) -> tuple[Array, Array]:
@@ -69,10 +76,4 @@ def quantized(values: Array, dtype: DType) -> tuple[Array, Array]:
     factor = np.exp2(exponents.astype(np.float32) - BIAS)[:, None, :, None]
     limit = np.float32(ml_dtypes.finfo(dtype.element).max)
     scaled = as_element(np.clip(groups / factor, -limit, limit), dtype.element)
-    raw = scaled.reshape(partitions, width // 4, 4).view(np.uint8)
-    if dtype.element == np.dtype(ml_dtypes.float4_e2m1fn):
-        pairs = (raw[..., 0::2] & 15) | (raw[..., 1::2] << 4)
-        packed: Array = np.ascontiguousarray(pairs).view(np.uint16)[..., 0]
-    else:
-        packed = np.ascontiguousarray(raw).view(np.uint32)[..., 0]
-    return packed, exponents
+    return packed(scaled.reshape(partitions, width), dtype), exponents

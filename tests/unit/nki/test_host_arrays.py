@@ -21,6 +21,13 @@ def test_packed_values_come_back(name: str) -> None:
     np.testing.assert_array_equal(static_cast(packed, np.float32), values)
 
 
+def test_four_bits_lie_from_the_lowest_on_whatever_the_steps_of_the_array() -> None:
+    values = np.array([[1.0, -2.0, 0.5, 6.0], [0.0, 0.0, 0.0, -6.0]], np.float32)
+    packed = static_cast(np.asfortranarray(values), "float4_e2m1fn_x4")
+    np.testing.assert_array_equal(packed.view(np.uint16), [[0x71C2], [0xF000]])
+    np.testing.assert_array_equal(static_cast(packed[::-1], np.float32), values[::-1])
+
+
 def test_packed_array_is_not_converted_by_numpy() -> None:
     with pytest.raises(TypeError):
         static_cast(np.ones((1, 4), np.float32), float8_e4m3fn_x4).astype(np.float32)
