@@ -19,7 +19,7 @@ MOST_BYTES = 30 * 2**20
 MOST_OPERANDS = 256
 """Source: XLA, the combiners' `combine_threshold_count` (xla/service/gpu/gpu_compiler.cc)."""
 COMBINED = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
-_OF_EACH = "channel_handle"
+_CHANNEL = "channel_handle"
 
 
 def combine_collectives(module: Module) -> Module:
@@ -106,13 +106,17 @@ class _Batches:
                 batch.before |= before
 
     def _key(self, operation: Operation) -> Hashable:
-        """What operations have in common that may become one."""
+        """What operations have in common that may become one.
+
+        A channel's number is each one's own; that there is one says whether groups are of partitions.
+        """
         attributes = sorted((name, repr(value)) for name, value in operation.attributes.items()
-                            if name != _OF_EACH)  # fmt: skip
+                            if name != _CHANNEL)  # fmt: skip
+        has_channel = operation.attributes.get(_CHANNEL, {}).get("handle", 0) > 0
         bodies = tuple(inner.opcode for region in operation.regions for inner in region.operations)
         dtypes = frozenset(self._type(value).dtype for value in operation.operands)
         ratios = tuple(self._ratio(*pair) for pair in zip(operation.operands, operation.results))
-        return operation.opcode, tuple(attributes), bodies, dtypes, ratios[:1]
+        return operation.opcode, tuple(attributes), has_channel, bodies, dtypes, ratios[:1]
 
     def _ratio(self, operand: int, result: int) -> float:
         """Without replica groups the ranks are told by how much larger or smaller the result is."""

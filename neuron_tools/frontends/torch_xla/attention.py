@@ -27,7 +27,8 @@ def scaled_dot_product_attention(
 
     Args:
         query, key, value: (batch, heads, rows, size).
-        attn_mask: Of what is seen, or what is added to the scores.
+        attn_mask: Of what is seen, or what is added to the scores: (batch, heads, rows, columns), broadcast
+            to that from the right.
     """
     if not _is_whole(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         return _aten.scaled_dot_product_attention.default.decompose(
@@ -53,7 +54,10 @@ def _is_whole(
 
 
 def _added(mask: Any, query: Any) -> Any:
-    """What is added to the scores."""
-    if mask is None or mask.dtype != torch.bool:
+    """What is added to the scores, of four dimensions as the operator's backward pass takes it."""
+    if mask is None:
+        return None
+    mask = mask.view(*[1] * (query.dim() - mask.dim()), *mask.shape)
+    if mask.dtype != torch.bool:
         return mask
     return torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf"))

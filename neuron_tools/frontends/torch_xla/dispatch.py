@@ -221,6 +221,7 @@ def to_host(value: Any) -> Any:
         return value
     sync()
     METRICS.count("TransferFromDevice")
+    METRICS.add("InboundData", value.lazy.inner.nbytes)
     return spread.read(value.lazy).to(value.dtype)
 
 
@@ -228,6 +229,7 @@ def from_host(value: torch.Tensor, non_blocking: bool = False) -> XlaTensor:
     """A tensor of the CPU on the device."""
     METRICS.count("TransferToDevice")
     narrowed = value.detach().to(precision.on_device(value.dtype))
+    METRICS.add("OutboundData", narrowed.nbytes)
     if not spread.is_spread():
         return XlaTensor(LazyValue(narrowed.to(neuron_device(), non_blocking=non_blocking)), value.dtype)
     with native.unrecorded(), native.uncounted_memory():  # the graph that needs it copies its parts

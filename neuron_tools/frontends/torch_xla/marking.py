@@ -36,7 +36,19 @@ def mark(tensor: XlaTensor, sharding: Sharding) -> None:
     if before.graph != graph.serial or before.number in {value.number for value in graph.inputs}:
         before.sharding, before.parts = sharding, None
         return
-    leaves, structure = pytree.tree_flatten(((ValueNumber(before.number), sharding.text), {}))
+    move(tensor, sharding)
+
+
+def move(tensor: XlaTensor, sharding: Sharding) -> None:
+    """Let the graph move a tensor's parts, for what is made of it from here on.
+
+    Args:
+        tensor: One that lies over the cores in another way, or a result of the graph.
+        sharding: How it lies then.
+    """
+    graph, before = current_graph(), tensor.lazy
+    number = graph.number_of(before, isinstance(tensor, torch.nn.Parameter))
+    leaves, structure = pytree.tree_flatten(((ValueNumber(number), sharding.text), {}))
     after = LazyValue(before.inner)
     after.sharding = sharding
     graph.add(_operator(), leaves, structure, [after], current_origin())

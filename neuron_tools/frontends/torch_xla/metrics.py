@@ -13,7 +13,8 @@ class Metrics:
     Attributes:
         counters: How often, by name: "UncachedCompile", "CachedCompile", "MarkStep", "aten::nonzero" for an
             operator that fell back to the CPU.
-        samples: Durations in ns of each event, by name: "CompileTime", "ExecuteTime".
+        samples: A number for each event, by name: durations in ns ("CompileTime", "ExecuteTime"), or bytes
+            that were copied to the device and back ("OutboundData", "InboundData").
         causes: Why a graph was compiled, in the order in which they were.
     """
 
@@ -25,9 +26,9 @@ class Metrics:
         """Add one to a counter."""
         self.counters[name] += 1
 
-    def add(self, name: str, duration_ns: int) -> None:
-        """Add a duration."""
-        self.samples.setdefault(name, []).append(duration_ns)
+    def add(self, name: str, sample: int) -> None:
+        """Add a duration in ns, or bytes."""
+        self.samples.setdefault(name, []).append(sample)
 
     def clear(self) -> None:
         """Forget everything."""

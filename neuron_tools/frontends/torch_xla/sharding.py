@@ -64,12 +64,17 @@ class Sharding:
         """Tiles of each dimension of the tensor; () where it is whole."""
         return self.tiles[:-1] if self.repeats else self.tiles
 
+    def tile(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Extents of a tensor's largest parts."""
+        counts = self.counts or [1] * len(shape)
+        return tuple(-(-extent // count) for extent, count in zip(shape, counts))
+
     def part(self, shape: Sequence[int], core: int) -> tuple[slice, ...]:
         """What a core has of a tensor of this shape; the last tiles are smaller where it does not divide."""
         if not self.tiles:
             return tuple(slice(0, extent) for extent in shape)
         place = np.unravel_index(self.cores.index(core), self.tiles)
-        extents = [-(-extent // count) for extent, count in zip(shape, self.counts)]
+        extents = self.tile(shape)
         starts = [min(int(at) * part, extent) for at, part, extent in zip(place, extents, shape)]
         return tuple(
             slice(start, min(start + part, extent)) for start, part, extent in zip(starts, extents, shape)

@@ -46,6 +46,43 @@ def test_the_parts_of_a_tensor_can_be_read(xs, mesh):
     assert torch.equal(tensor.cpu(), values)
 
 
+def test_parts_are_as_large_as_the_largest_and_loaded_without_what_is_behind_them(xs, mesh):
+    sharded = xs.mark_sharding(torch.arange(3.0).to("xla"), mesh, ("data",))
+    first, last = sharded.local_shards
+    assert (first.data.tolist(), last.data.tolist()) == ([0, 1], [2, 0])
+    assert last.unpadded_data.tolist() == [2]
+    for shard in (first, last):
+        shard.data += 5
+    sharded.load_local_shards_([first, last])
+    assert sharded.cpu().tolist() == [5, 6, 7]
+    last.data = torch.ones(3)
+    with pytest.raises(XlaError, match=r"Part 1 has the shape \[3\] and not \[2\]"):
+        sharded.load_local_shards_([first, last])
+    whole = xs.mark_sharding(torch.ones(4).to("xla"), mesh, (None,))
+    with pytest.raises(XlaError, match="no parts to load"):
+        whole.load_local_shards_(whole.local_shards)
+
+
+def test_what_lies_in_parts_is_marked_anew_only_where_it_is_cleared_or_moved(xs, mesh):
+    tensor = torch.ones(4, 2).to("xla")
+    xs.mark_sharding(tensor, mesh, ("data", None))
+    xs.mark_sharding(tensor, mesh, ("data", None))
+    with pytest.raises(XlaError, match="clear_sharding first"):
+        xs.mark_sharding(tensor, mesh, (None, "data"))
+    moved = xs.annotate_custom_sharding(tensor, mesh, (None, "data"))
+    assert moved.lazy.sharding == tensor.lazy.sharding == mesh.sharding((None, "data"))
+    assert torch.equal(moved.cpu(), torch.ones(4, 2))
+    xs.clear_sharding(tensor)
+    xs.mark_sharding(tensor, mesh, ("data", None))
+
+
+def test_a_machines_own_batch_is_shared_out_equally(xs, mesh):
+    batch = torch.ones(3, 2).to("xla")
+    with pytest.raises(XlaError, match="batch of 3 is no multiple of this machine's 2 cores"):
+        xs.ShardingSpec(mesh, ("data", None), minibatch=True).apply(batch)
+    xs.ShardingSpec(mesh, ("data", None)).apply(batch)
+
+
 def test_axes_by_name_by_number_and_together(xs):
     mesh = xs.Mesh(np.arange(8), (2, 2, 2), ("x", "y", "z"))
     assert mesh.sharding(("y", None)) == mesh.sharding((1, None))
@@ -107,6 +144,10 @@ def test_parameters_of_a_wrapped_module_lie_in_parts(xs):
     assert wrapped[1].bias.lazy.sharding == mesh.sharding(("fsdp",))
     with pytest.raises(XlaError, match="wrapped already"):
         SpmdFullyShardedDataParallel(wrapped, mesh=mesh)
+    with pytest.raises(XlaError, match="A ModuleList has no forward"):
+        SpmdFullyShardedDataParallel(torch.nn.ModuleList([torch.nn.Linear(4, 4)]), mesh=mesh)
+    with pytest.raises(XlaError, match="extra_data_axis is 'rows'"):
+        SpmdFullyShardedDataParallel(torch.nn.Linear(4, 4), mesh=mesh, extra_data_axis="rows")
     with pytest.raises(XlaError, match="There is no mesh"):
         SpmdFullyShardedDataParallel(torch.nn.Linear(4, 4))
     with pytest.raises(XlaError, match="name the one to cut along 'fsdp'"):

@@ -201,6 +201,27 @@ def test_a_short_report_tells_what_was_asked_for(xm):
     assert "Counter: MarkStep" in met.metrics_report()
 
 
+def test_bytes_that_were_copied_are_metrics(xm):
+    import torch_xla.debug.metrics as met
+
+    met.clear_all()
+    (torch.ones(3, 4).to(xm.xla_device()) + 1).cpu()
+    assert met.metric_data("OutboundData")[:2] == met.metric_data("InboundData")[:2] == (1, 48.0)
+    assert "Metric: OutboundData\n  TotalSamples: 1\n  Accumulator: 0.05KB" in met.metrics_report()
+
+
+def test_a_traced_function_is_a_named_range(xm):
+    import torch_xla.debug.profiler as xp
+
+    @xp.trace_me("twice")
+    def twice(value):
+        return value * 2
+
+    with torch.profiler.profile() as profile:
+        assert twice(3) == 6
+    assert "twice" in {event.key for event in profile.key_averages()}
+
+
 ASKED_FOR_BF16 = """
 import torch
 import torch_xla.core.xla_model as xm

@@ -31,7 +31,7 @@ def metric_names() -> list[str]:
 
 
 def metric_data(name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
-    """Samples, their sum, and each as (0, value); durations are in ns."""
+    """Samples, their sum, and each as (0, value): durations in ns, data in bytes."""
     samples = _metrics.samples.get(name)
     if samples is None:
         return None
@@ -44,7 +44,7 @@ def clear_counters() -> None:
 
 
 def clear_metrics() -> None:
-    """Forget all durations."""
+    """Forget all durations and sizes."""
     _metrics.samples.clear()
 
 
@@ -81,8 +81,8 @@ def _report(metrics: Iterable[str], counters: Iterable[str]) -> str:
         lines += [
             f"Metric: {name}",
             f"  TotalSamples: {len(samples)}",
-            f"  Accumulator: {_shown(sum(samples))}",
-            f"  Percentiles: 50%={_shown(statistics.median(samples))}",
+            f"  Accumulator: {_shown(name, sum(samples))}",
+            f"  Percentiles: 50%={_shown(name, statistics.median(samples))}",
         ]
     for name in counters:
         lines += [f"Counter: {name}", f"  Value: {_metrics.counters[name]}"]
@@ -94,5 +94,5 @@ def compilation_causes() -> list[str]:
     return list(_metrics.causes)
 
 
-def _shown(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e6:.3f}ms"
+def _shown(name: str, value: float) -> str:
+    return f"{value / 1e6:.3f}ms" if name.endswith("Time") else f"{value / 1e3:.2f}KB"

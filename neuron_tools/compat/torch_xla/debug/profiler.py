@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch.autograd.profiler import record_function
 
 from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Trace(record_function):
@@ -26,6 +30,24 @@ class StepTrace(Trace):
     ) -> None:
         xm.mark_step()
         super().__exit__(kind, error, trace)
+
+
+def trace_me(scope: str) -> Callable[[_Function], _Function]:
+    """A decorator: each call of the function is a named range.
+
+    Args:
+        scope: The name.
+    """
+
+    def decorated(function: _Function) -> _Function:
+        @wraps(function)
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            with Trace(scope):
+                return function(*args, **kwargs)
+
+        return cast("_Function", traced)
+
+    return decorated
 
 
 def start_server(port: int, only_on_master: bool = True) -> object:

@@ -37,7 +37,7 @@ class SpmdFullyShardedDataParallel(torch.nn.Module):
         extra_data_axis: A further axis of the mesh that the output is cut along.
 
     Raises:
-        XlaError: There is no mesh, it has no such axis, or the module is wrapped already.
+        XlaError: There is no mesh, it has no such axes, the module is wrapped already, or has no `forward`.
     """
 
     def __init__(
@@ -51,10 +51,9 @@ class SpmdFullyShardedDataParallel(torch.nn.Module):
         auto_wrapper_callable: Callable[..., torch.nn.Module] | None = None,
         extra_data_axis: str | None = None,
     ) -> None:
-        if isinstance(module, SpmdFullyShardedDataParallel):
-            raise XlaError("The module is wrapped already: wrap inner modules first, and each once.")
+        _check_module(module)
         super().__init__()
-        self._mesh = _checked(mesh or get_global_mesh())
+        self._mesh = _checked(mesh or get_global_mesh(), extra_data_axis)
         self._shard_output = shard_output or partial(_shard_first, extra_axis=extra_data_axis)
         if auto_wrap_policy is not None:
             wrapper = auto_wrapper_callable or SpmdFullyShardedDataParallel
@@ -95,11 +94,25 @@ class SpmdFullyShardedDataParallel(torch.nn.Module):
         return part
 
 
-def _checked(mesh: Mesh | None) -> Mesh:
+def _check_module(module: torch.nn.Module) -> None:
+    if isinstance(module, SpmdFullyShardedDataParallel):
+        raise XlaError("The module is wrapped already: wrap inner modules first, and each once.")
+    if getattr(module.forward, "__func__", None) is torch.nn.Module.forward:
+        raise XlaError(
+            f"A {type(module).__name__} has no forward, so it has no output to lie in parts: wrap the "
+            "modules inside it, or the one that calls them."
+        )
+
+
+def _checked(mesh: Mesh | None, extra_axis: str | None) -> Mesh:
     if mesh is None:
         raise XlaError("There is no mesh: give one, or name the program's with set_global_mesh.")
     if AXIS not in mesh.axis_names:
         raise XlaError(f"The mesh has the axes {list(mesh.axis_names)}: name the one to cut along {AXIS!r}.")
+    if extra_axis is not None and extra_axis not in mesh.axis_names:
+        raise XlaError(
+            f"The mesh has the axes {list(mesh.axis_names)} and extra_data_axis is {extra_axis!r}."
+        )
     return mesh
 
 

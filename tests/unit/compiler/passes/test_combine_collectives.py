@@ -49,6 +49,15 @@ def test_independent_ones_become_one_and_what_uses_the_first_follows():
     assert operand_counts(module) == [2]
 
 
+@pytest.mark.parametrize(("handles", "counts"), [((1, 2), [2]), ((0, 0), [2]), ((1, 0), [1, 1])])
+def test_that_there_is_a_channel_says_what_groups_are_of_and_its_number_nothing(handles, counts):
+    groups = [
+        f"{ALL}, channel_handle = #stablehlo.channel_handle<handle = {each}, type = 1>" for each in handles
+    ]
+    module = combined(reduced("%r", "%a", groups[0]), reduced("%s", "%b", groups[1]))
+    assert operand_counts(module) == counts
+
+
 def test_one_that_needs_another_stays_apart():
     module = combined(reduced("%r", "%a"), f"%n = stablehlo.negate %r : {SHARD}", reduced("%s", "%n"))
     assert operand_counts(module) == [1, 1]

@@ -10,7 +10,7 @@ from neuron_tools.compiler.passes.attention import find_attention
 from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.frontends.torch_xla import XlaTensor, spread, sync
 from neuron_tools.frontends.torch_xla.barrier import put_barrier
-from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.marking import mark, move
 from neuron_tools.frontends.torch_xla.sharding import Sharding
 
 CORES = 2
@@ -85,6 +85,16 @@ def test_a_mark_in_the_graph_moves_a_result(spread_over_two):
     assert "all_to_all" in opcodes(spread_over_two.last)
     assert after.lazy.sharding == COLUMNS
     assert torch.equal(after.cpu(), rows.cpu().exp() * 2)
+
+
+def test_a_tensor_from_before_the_graph_is_moved_by_it(spread_over_two):
+    rows = marked(torch.rand(8, 4), ROWS)
+    move(rows, COLUMNS)
+    after = rows * 2
+    sync()
+    assert shapes(spread_over_two.last) == [(4, 4)]
+    assert "all_to_all" in opcodes(spread_over_two.last)
+    assert rows.lazy.sharding == after.lazy.sharding == COLUMNS
 
 
 def test_what_torch_mlir_must_not_see_stands_where_it_belongs(spread_over_two):

@@ -9,6 +9,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
+from neuron_tools.compiler.passes.attention import find_attention
+from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.frontends.torch_hooks import modules
 from neuron_tools.frontends.torch_xla import METRICS, execution, sync
 from neuron_tools.neff import read_neff
@@ -221,6 +224,22 @@ def test_a_graph_that_cannot_be_lowered_is_a_warning(xla, tmp_path, monkeypatch)
     monkeypatch.setattr(execution, "lower_recorded", refuse)
     with pytest.warns(RuntimeWarning, match="could not be compiled.*no such operator"):
         assert torch.full((4, 5), 2.0).to(xla).sum().item() == 40
+
+
+@pytest.mark.parametrize(
+    "mask", [torch.ones(48, 48).tril() > 0, torch.zeros(48, 48), torch.ones(4, 48, 48) > 0]
+)
+def test_attention_with_a_mask_of_few_dimensions_is_one_operation_each_way(xla, provider, mask):
+    tensors = [torch.rand(2, 4, 48, 32).to(xla).requires_grad_() for _ in range(3)]
+    mask = mask.to(xla)
+    nn.functional.scaled_dot_product_attention(*tensors, attn_mask=mask).square().sum().backward()
+    sync()
+    assert [each.opcode for each in provider.last.operations].count(ATTENTION_GRADIENT) == 1
+    assert len(find_attention(optimise(provider.last))) == 1
+    on_host = [tensor.detach().cpu().requires_grad_() for tensor in tensors]
+    nn.functional.scaled_dot_product_attention(*on_host, attn_mask=mask.cpu()).square().sum().backward()
+    for tensor, right in zip(tensors, on_host):
+        assert torch.allclose(tensor.grad.cpu(), right.grad, atol=1e-5)
 
 
 def test_attention_whose_heads_are_joined_without_a_copy_is_compiled(xla, provider):

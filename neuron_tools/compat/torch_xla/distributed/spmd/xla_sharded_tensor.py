@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import EllipsisType
@@ -32,7 +33,7 @@ class XLAShard:
     """What one core has of a tensor.
 
     Attributes:
-        data: The part, on the CPU.
+        data: The part, on the CPU; with zeros behind it where the cores do not divide the tensor.
         indices: Where it is in the tensor; `...` where it is all of it.
         shard_device: "NEURON:0", ...
         replica_id: Which of the cores that have the same part it is.
@@ -45,8 +46,10 @@ class XLAShard:
 
     @property
     def unpadded_data(self) -> torch.Tensor:
-        """The part; nothing is padded here."""
-        return self.data
+        """The part without the zeros behind it."""
+        if self.indices is ...:
+            return self.data
+        return self.data[tuple(slice(0, cut.stop - cut.start) for cut in self.indices)]
 
 
 class XLAShardedTensor(XlaTensor):
@@ -91,7 +94,7 @@ class XLAShardedTensor(XlaTensor):
         parts = [sharding.part(self.shape, core) for core in range(core_count())]
         return [
             XLAShard(
-                whole[part].clone(),
+                _padded(whole[part], sharding.tile(self.shape)),
                 [slice(cut.start, cut.stop, 1) for cut in part] if sharding.tiles else ...,
                 f"NEURON:{core}",
                 parts[:core].count(part),
@@ -103,14 +106,29 @@ class XLAShardedTensor(XlaTensor):
         """Give the tensor the values of its parts.
 
         Raises:
-            XlaError: There are not as many parts as cores.
+            XlaError: There are not as many parts as cores, a part has another shape, or the tensor has none.
         """
+        sharding = self.lazy.sharding or WHOLE
+        if not sharding.tiles:
+            raise XlaError("The tensor is whole on each core and has no parts to load: use copy_.")
         if len(shards) != core_count():
             raise XlaError(
                 f"load_local_shards_ got {len(shards)} parts for {core_count()} cores: give those of "
                 "local_shards, with other data."
             )
-        whole = self.detach().cpu()
-        for shard in shards:
-            whole[... if shard.indices is ... else tuple(shard.indices)] = shard.data
+        tile, whole = sharding.tile(self.shape), self.detach().cpu()
+        for core, shard in enumerate(shards):
+            if tuple(shard.data.shape) != tile:
+                raise XlaError(
+                    f"Part {core} has the shape {list(shard.data.shape)} and not {list(tile)}: give those of "
+                    "local_shards, with other data."
+                )
+            whole[sharding.part(self.shape, core)] = shard.unpadded_data
         self.global_tensor.copy_(whole)
+
+
+def _padded(part: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """A copy with zeros behind it, up to a shape."""
+    padded = part.new_zeros(shape)
+    padded[tuple(slice(0, extent) for extent in part.shape)] = part
+    return padded

@@ -21,7 +21,7 @@ from neuron_tools.frontends.torch_xla.linear import (
     apply_xla_patch_to_nn_linear,
     xla_patched_nn_linear_forward,
 )
-from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.marking import mark, move
 from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
@@ -171,7 +171,16 @@ class ShardingSpec:
         return len(t.shape) == len(self.partition_spec)
 
     def apply(self, t: torch.Tensor) -> None:
-        """Let a tensor lie so."""
+        """Let a tensor lie so.
+
+        Raises:
+            XlaError: As in `mark_sharding`, or each core has no equal share of a machine's own batch.
+        """
+        if self.minibatch and t.shape[0] % spread.core_count():
+            raise XlaError(
+                f"The loader's batch of {t.shape[0]} is no multiple of this machine's {spread.core_count()} "
+                "cores, as minibatch needs it: choose another batch, or leave minibatch out."
+            )
         mark_sharding(t, self.mesh, self.partition_spec)
 
 
@@ -206,9 +215,36 @@ def mark_sharding(
         use_dynamo_custom_op: Accepted for compatibility.
 
     Raises:
+        XlaError: The program is not partitioned, the tensor is elsewhere or lies over the cores in another
+            way already, or mesh or spec do not fit.
+    """
+    before, sharding = _checked(t, mesh, partition_spec).lazy.sharding, mesh.sharding(tuple(partition_spec))
+    if before is not None and before.tiles and before != sharding:
+        raise XlaError(
+            f"The tensor lies over the cores as {before.text} already: call clear_sharding first, or "
+            "annotate_custom_sharding to move it from here on."
+        )
+    mark(t, sharding)
+    marked: XLAShardedTensor = wrap_if_sharded(t)
+    return marked
+
+
+def annotate_custom_sharding(
+    t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec, use_dynamo_custom_op: bool = False
+) -> XLAShardedTensor:
+    """Let a tensor lie over the cores so from here on, also one that lies in another way.
+
+    Args:
+        t: Of the device `xla`.
+        mesh: All cores of this process.
+        partition_spec: One entry a dimension.
+        use_dynamo_custom_op: Accepted for compatibility.
+
+    Raises:
         XlaError: The program is not partitioned, the tensor is elsewhere, or mesh or spec do not fit.
     """
-    mark(_checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec)))
+    place = move if spread.is_spread() else mark
+    place(_checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec)))
     marked: XLAShardedTensor = wrap_if_sharded(t)
     return marked
 
@@ -298,7 +334,8 @@ def apply_backward_optimization_barrier(m: torch.nn.Module) -> None:
 
 __all__ = [
     "HybridMesh", "MarkShardingFunction", "Mesh", "PartitionSpec", "ShardingSpec", "ShardingType",
-    "XLAPatchedLinear", "XLAShard", "XLAShardedTensor", "apply_backward_optimization_barrier",
+    "XLAPatchedLinear", "XLAShard", "XLAShardedTensor", "annotate_custom_sharding",
+    "apply_backward_optimization_barrier",
     "apply_xla_patch_to_nn_linear", "clear_sharding", "get_1d_mesh", "get_global_mesh", "mark_sharding",
     "mark_sharding_with_gradients", "set_global_mesh", "wrap_if_sharded", "xla_patched_nn_linear_forward",
 ]  # fmt: skip
