@@ -223,6 +223,17 @@ def test_an_export_is_made_and_saved(explorer: Visit, profiles: dict[str, Path])
     assert "traceEvents" in Path(started.value.path()).read_text()
 
 
+@pytest.mark.parametrize(("name", "way"), [("torch", "name"), ("aws", "engine")])
+def test_the_timeline_colors_by_name_where_no_engine_ran(
+    explorer: Visit, profiles: dict[str, Path], name: str, way: str
+) -> None:
+    explorer.go(f"/timeline?profile={profile_id(profiles[name])}")
+    explorer.page.wait_for_function(
+        """(way) => document.querySelector("select[aria-label='Color by']")?.value === way""", arg=way
+    )
+    assert explorer.complaints == []
+
+
 def test_a_trace_is_imported_by_its_path(explorer: Visit, profiles: dict[str, Path]) -> None:
     trace = profiles["torch"].parent / "torch.json"
     explorer.go("/")

@@ -3,6 +3,7 @@
   "use strict";
 
   const { element } = window.neuronElements;
+  const LONG_TEXT = 120; // characters; C++ names of kernels have up to thousands
 
   function link(text, href, className, label) {
     const made = element("a", className, text);
@@ -36,7 +37,11 @@
     if (extras.s) made.dataset.row = extras.s;
     if (extras.h) shown = link(text, extras.h, extras.c || "", "");
     else if (extras.m) shown = element("code", extras.c || "", text);
-    else shown = extras.c ? element("span", extras.c, text) : document.createTextNode(text);
+    else shown = extras.c || text.length > LONG_TEXT ? element("span", extras.c || "", text) : document.createTextNode(text);
+    if (text.length > LONG_TEXT) {
+      shown.classList.add("long");
+      shown.title = text;
+    }
     if (extras.t && shown.setAttribute) shown.setAttribute("title", extras.t);
     made.append(shown);
     if (extras.l) {

@@ -24,24 +24,34 @@ export class Legend {
   private readonly dimmed = new Set<number>();
   private slots: readonly number[] = [];
   private engines: readonly (readonly [number, string])[] = [];
+  private readonly choice = element("select", "nt-colour-by", { label: "Color by", title: "Color by" });
   private by: ColourBy = "engine";
+  private isChosen = false;
 
   constructor(private readonly target: LegendTarget) {
-    const choice = element("select", "nt-colour-by", { label: "Color by", title: "Color by" });
     for (const [value, name] of WAYS) {
       const option = element("option", "", { text: name });
       option.value = value;
-      choice.append(option);
+      this.choice.append(option);
     }
-    choice.addEventListener("change", () => void this.colourBy(choice.value as ColourBy));
-    this.root.append(choice, this.chips);
+    this.choice.addEventListener("change", () => {
+      this.isChosen = true;
+      void this.colourBy(this.choice.value as ColourBy);
+    });
+    this.root.append(this.choice, this.chips);
   }
 
-  /** Show the engines that a profile's tracks have. */
+  /** Show the engines that a profile's tracks have; one without any, as of a GPU, is colored by name. */
   open(tracks: readonly Track[]): void {
     const found = new Set(tracks.map((track) => engineOf(track)?.slot ?? OTHER_SLOT));
     this.engines = ENGINE_COLOURS.filter((one) => found.has(one.slot)).map((one) => [one.slot, one.name]);
-    if (this.by === "engine") this.show(this.engines, "Engines");
+    const usual = this.engines.some(([slot]) => slot !== OTHER_SLOT) ? "engine" : "name";
+    if (this.isChosen || usual === this.by) {
+      if (this.by === "engine") this.show(this.engines, "Engines");
+      return;
+    }
+    this.choice.value = usual;
+    void this.colourBy(usual);
   }
 
   private async colourBy(by: ColourBy): Promise<void> {

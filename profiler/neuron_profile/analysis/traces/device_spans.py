@@ -50,7 +50,10 @@ INSTRUCTION = "instructions"
 _EXECUTION = "nc_exec_running"
 _COLLECTIVES = (
     r"^(nccl|rccl|ccl|hccl|hcom_|oneccl|c10d::).*|^(all-reduce|all-gather|reduce-scatter|all-to-all|"
-    r"collective-permute|collective-broadcast)|^(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv)"
+    r"collective-permute|collective-broadcast)|^(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv)|"
+    # Kernels of engines and libraries that move data themselves: PyTorch's symmetric memory, vLLM's and
+    # TensorRT-LLM's reductions, NVSHMEM, DeepEP, MSCCL++.
+    r"(?i:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep::|mscclpp)"
 )
 _NO_WORK_LINES = frozenset(
     {

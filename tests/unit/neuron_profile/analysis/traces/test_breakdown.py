@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down, device_times
 from neuron_profile.analysis.traces.device_spans import NOT_LAUNCHED, DeviceSpans
 from tests.fixtures.gpu_trace import gpu_document
-from tests.unit.neuron_profile.analysis.traces.tiny_trace import REDUCE, open_trace
+from tests.unit.neuron_profile.analysis.traces.tiny_trace import COMPUTE, REDUCE, open_trace
 from tests.unit.profile.importers.importing import imported
 
 
@@ -46,6 +47,21 @@ def test_kernels_by_falling_time(tmp_path):
         ("gelu", "compute", 1, 20_000),
     ]
     assert (kernels[0].shortest_ns, kernels[0].longest_ns, kernels[0].mean_ns) == (50_000, 80_000, 65_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(...)", "communication"),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 4>(...)", "communication"),
+        ("void deep_ep::internode_ll::dispatch<true, 10, 7168>(...)", "communication"),
+        ("void at::native::reduce_kernel<512, 1>(...)", "compute"),
+        ("void at::native::vectorized_gather_kernel<16, long>(...)", "compute"),
+    ],
+)
+def test_kernels_that_move_data_between_devices_are_communication(name, kind, tmp_path):
+    with open_trace(tmp_path, [(COMPUTE, name, "kernel", 10, 60, None)]) as profile:
+        assert [kernel.kind for kernel in break_down(profile).kernels] == [kind]
 
 
 def device_spans(starts, ends, kind):
