@@ -81,11 +81,28 @@ LAYOUTS = {
     "experts": Layout(MIXTURE, 2, ("--parallelism.expert_parallel_degree", "2")),
 }
 """All train on the same texts, as two ranks share the parameters in each."""
+REPLICATED = (
+    "--parallelism.data_parallel_replicate_degree",
+    "4",
+    "--parallelism.data_parallel_shard_degree",
+    "1",
+)
+ONE_FORWARD_ONE_BACKWARD = (
+    "--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "1F1B",
+)  # fmt: skip
 PREDICTED = {
     **{name: each for name, each in LAYOUTS.items() if each.ranks == 4},
     "sharded": Layout(LLAMA, 4),
     "tensor": Layout(LLAMA, 4, ("--parallelism.tensor_parallel_degree", "4")),
     "context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "4", "--training.seq_len", "512")),
+    "replicated": Layout(LLAMA, 4, REPLICATED),
+    "sharded_and_replicated": Layout(LLAMA, 4, ("--parallelism.data_parallel_replicate_degree", "2")),
+    "one_forward_one_backward": Layout(LLAMA, 4, ONE_FORWARD_ONE_BACKWARD),
+    "context_and_tensor": Layout(
+        LLAMA,
+        4,
+        ("--parallelism.context_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2"),
+    ),
     "experts_on_two": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "2")),
     "experts_on_four": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "4")),
     "experts_and_tensor": Layout(

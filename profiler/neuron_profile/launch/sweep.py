@@ -21,7 +21,7 @@ def measure_layout(
     """What a layout takes; why not, where the command fails.
 
     Args:
-        folder: Where the profiles stand; one that is there is read again.
+        folder: Where the profiles stand; a whole one that is there is read again, another refused.
     """
     name = "-".join(f"{degree}{number}" for degree, number in layout.degrees)
     profile, log = folder / f"{name}.nprof", folder / f"{name}.log"
@@ -32,6 +32,8 @@ def measure_layout(
         if status:
             return failure_of(layout, f"the command failed with status {status}: see {log}")
     with open_profile(profile) as opened:
+        if not opened.complete or opened.metadata.get("exit_status"):
+            return failure_of(layout, f"its capture ended early: remove {profile} to run it again")
         step = measure_job_step(opened)
     if step is None:
         return failure_of(layout, "nothing ran on the device")

@@ -1,0 +1,17 @@
+"""A layout whose profile stands there already: read where it is whole."""
+
+import pytest
+
+from neuron_profile.analysis.layouts import Layout
+from neuron_profile.launch.sweep import measure_layout
+from neuron_tools.profile.writer import ProfileWriter
+
+LAYOUT = Layout((("pp", 1), ("dp", 4)))
+
+
+@pytest.mark.parametrize(("complete", "exit_status"), [(False, 143), (True, 1)])
+def test_what_was_interrupted_or_failed_is_no_measurement(tmp_path, complete, exit_status):
+    ProfileWriter(tmp_path / "pp1-dp4.nprof", {}).close(complete=complete, exit_status=exit_status)
+    found = measure_layout(LAYOUT, ["never", "started"], "trn2", tmp_path, None)
+    assert "ended early: remove" in found.limit
+    assert not found.fits
