@@ -76,6 +76,16 @@ def test_what_lies_in_parts_is_marked_anew_only_where_it_is_cleared_or_moved(xs,
     xs.mark_sharding(tensor, mesh, ("data", None))
 
 
+def test_tensors_are_cut_on_their_way_to_the_device(xs, mesh):
+    import torch_xla.core.xla_model as xm
+
+    spec = xs.ShardingSpec(mesh, ("data", None))
+    rows, labels = xm.send_cpu_data_to_device(
+        [torch.ones(4, 2), torch.ones(4)], xm.xla_device(), input_sharding=spec
+    )
+    assert (rows.lazy.sharding, labels.lazy.sharding) == (mesh.sharding(("data", None)), None)
+
+
 def test_a_machines_own_batch_is_shared_out_equally(xs, mesh):
     batch = torch.ones(3, 2).to("xla")
     with pytest.raises(XlaError, match="batch of 3 is no multiple of this machine's 2 cores"):

@@ -186,9 +186,23 @@ class ToXlaTensorArena:
 
 
 def send_cpu_data_to_device(datas: Any, device: torch.device, input_sharding: Any = None) -> Any:
-    """The same structure with its tensors on the device; a tensor alone becomes a list of one."""
-    datas = [datas] if type(datas) is torch.Tensor else datas
-    return pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, datas)
+    """The same structure with its tensors on the device; a tensor alone becomes a list of one.
+
+    Args:
+        datas: Tensors on the CPU, among other things.
+        device: Where they go.
+        input_sharding: A `ShardingSpec` for those of as many dimensions.
+    """
+
+    def moved(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        on_device = leaf.to(device)
+        if input_sharding is not None and input_sharding.can_apply(on_device):
+            input_sharding.apply(on_device)
+        return on_device
+
+    return pytree.tree_map(moved, [datas] if type(datas) is torch.Tensor else datas)
 
 
 def reduce_gradients(
