@@ -16,6 +16,7 @@ from neuron_tools.compiler.passes.fold_weights import fold_weights
 from neuron_tools.compiler.passes.fusion import fuse
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.narrow_types import narrow_types
+from neuron_tools.compiler.passes.own_results import with_own_results
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_dropout import recognise_dropout
@@ -68,6 +69,10 @@ _FEW_OPERATIONS = 1
 
 def optimise(module: Module) -> Module:
     """Run the module-to-module passes."""
+    return with_own_results(_transformed(module), module)
+
+
+def _transformed(module: Module) -> Module:
     if len(module.operations) <= _FEW_OPERATIONS:
         return remove_barriers(simplify(narrow_types(module)))
     for transform in PASSES:

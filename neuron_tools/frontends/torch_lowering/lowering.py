@@ -11,7 +11,8 @@ from typing import TypeVar
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from neuron_tools.compiler.hlo import Module, Operation, Value
+from neuron_tools.compiler.hlo import Module, Value
+from neuron_tools.compiler.passes.own_results import copy_results
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.jax.partitioning import read_part, split
 from neuron_tools.frontends.torch_lowering import mlir
@@ -184,13 +185,12 @@ def with_own_results(module: Module, rows: Sequence[int]) -> Module:
         module: Whose results may be anything.
         rows: Framework row to charge for each result.
     """
-    values, operations, results = list(module.values), list(module.operations), list(module.results)
-    for position, (result, row) in enumerate(zip(module.results, rows)):
-        if result in module.parameters or result in module.results[:position]:
-            results[position] = len(values)
-            values.append(Value(len(values), module.values[result].type))
-            operations.append(Operation("copy", (result,), (results[position],), framework=(row,)))
-    return replace(module, values=tuple(values), operations=tuple(operations), results=tuple(results))
+    copied = {
+        position: (row,)
+        for position, (result, row) in enumerate(zip(module.results, rows))
+        if result in module.parameters or result in module.results[:position]
+    }
+    return copy_results(module, copied)
 
 
 def _aliases(builder: GraphBuilder, results: Sequence[fx.Node]) -> tuple[tuple[int, int], ...]:
