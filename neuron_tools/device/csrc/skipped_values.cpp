@@ -275,6 +275,10 @@ bool skips_values_of(const at::Tensor& tensor) {
       (!at::isIntegralType(tensor.scalar_type(), true) || tensor.numel() > computed_integers(tensor.scalar_type()));
 }
 
+bool skips_values_from_host(const at::Tensor& from, const at::Tensor& to) {
+  return values_are_skipped() && !is_on_device(from) && is_on_device(to) && to.numel() > kComputedIntegers;
+}
+
 bool may_skip(const OperatorInfo& info, const Stack& stack) {
   if (!values_are_skipped() || info.is_view || info.changes_geometry || call_needs_values(info, stack)) {
     return false;

@@ -71,7 +71,7 @@ void copy_bytes(const at::Tensor& from, const at::Tensor& to, bool non_blocking)
   if (!copies_move_values()) {
     return;
   }
-  if (skips_values_of(from) || skips_values_of(to)) {
+  if (skips_values_of(from) || skips_values_of(to) || skips_values_from_host(from, to)) {
     if (!on_device(to)) {
       at::Tensor(to).zero_();
     }

@@ -96,6 +96,9 @@ assert torch.nn.functional.one_hot(places, experts).sum((0, 1)).tolist() == even
 assert (routed & routed.logical_not()).sum().item() == 0
 quantized = torch.ones(2048, 2048, dtype=torch.int8, device="neuron")
 assert quantized.sum().item() == 0, "values of weights are left out"
+packed = torch.ones(2048, 2048, dtype=torch.int32).to("neuron")
+assert packed.sum().item() == 0, "values of packed weights from the host are left out"
+assert torch.ones(1024, 1024, dtype=torch.int32).to("neuron").sum().item() == 1 << 20
 """
 
 PEAK = """
