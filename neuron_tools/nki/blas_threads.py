@@ -7,49 +7,35 @@ Two threads take half a tile each and wait for one another: where other programs
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
 from numpy.linalg import _umath_linalg  # a module that NumPy's OpenBLAS is loaded with
 
+from neuron_tools.shared_block import SharedBlock
+
 _NAMES = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads")
 """OpenBLAS's functions, as NumPy's wheels and distributions name them."""
-_LOCK = threading.Lock()
-
-
-class _Depth:
-    """How many blocks are open, and the threads that products had before the first."""
-
-    blocks = 0
-    threads = 0
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute NumPy's products with one thread within the block; blocks may lie in one another."""
-    _enter()
+def _set_to_one() -> Iterator[None]:
+    found = _functions()
+    if found is None:
+        yield
+        return
+    get, set_to = found
+    before = get()
+    set_to(1)
     try:
         yield
     finally:
-        _leave()
+        set_to(before)
 
 
-def _enter() -> None:
-    with _LOCK:
-        _Depth.blocks += 1
-        if _Depth.blocks == 1 and (found := _functions()) is not None:
-            get, set_to = found
-            _Depth.threads = get()
-            set_to(1)
-
-
-def _leave() -> None:
-    with _LOCK:
-        _Depth.blocks -= 1
-        if _Depth.blocks == 0 and (found := _functions()) is not None:
-            found[1](_Depth.threads)
+one_thread = SharedBlock(_set_to_one)
+"""A block in which NumPy's products are computed with one thread."""
 
 
 @lru_cache(maxsize=1)

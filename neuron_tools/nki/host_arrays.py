@@ -49,8 +49,8 @@ def unpack(array: Array, dtype: DType) -> Array:
         array: (..., F) array of any type of the packed type's size.
         dtype: The packed type.
     """
-    values = microscaling.unpacked(np.asarray(array), dtype)
-    return values.reshape(*values.shape[:-2], -1)
+    values = microscaling.unpacked(np.atleast_1d(array), dtype)
+    return values.reshape(*values.shape[:-2], values.shape[-2] * dtype.packed)
 
 
 def pack(values: Array, dtype: DType) -> Array:

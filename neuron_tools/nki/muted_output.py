@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, cast
 
 from neuron_tools.nki.tracer import running
+from neuron_tools.shared_block import SharedBlock
 
 
 @contextmanager
-def muted() -> Iterator[None]:
-    """Leave out what kernels print within the block whose traces do not print; other threads go on."""
+def _streams() -> Iterator[None]:
     with redirect_stdout(_mute(sys.stdout)), redirect_stderr(_mute(sys.stderr)):
         yield
 
 
-def _mute(stream: TextIO) -> TextIO:
-    return cast("TextIO", _MutedStream(stream))
+muted = SharedBlock(_streams)
+"""A block in which what kernels print whose traces do not print is left out; other threads go on."""
+
+
+def _mute(stream: TextIO | None) -> TextIO | None:
+    """The stream for kernels that do not print; None where Python has none, as it was closed."""
+    return None if stream is None else cast("TextIO", _MutedStream(stream))
 
 
 class _MutedStream:
@@ -33,6 +38,11 @@ class _MutedStream:
         if trace is not None and not trace.prints:
             return len(text)
         return self._stream.write(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Write each of the texts."""
+        for text in texts:
+            self.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -28,6 +28,13 @@ def test_four_bits_lie_from_the_lowest_on_whatever_the_steps_of_the_array() -> N
     np.testing.assert_array_equal(static_cast(packed[::-1], np.float32), values[::-1])
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (2, 0, 8)])
+def test_arrays_without_elements_are_packed_and_come_back(shape: tuple[int, ...]) -> None:
+    packed = static_cast(np.zeros(shape, np.float32), "float8_e4m3fn_x4")
+    assert packed.shape == (*shape[:-1], shape[-1] // 4)
+    assert static_cast(packed, np.float32).shape == shape
+
+
 def test_packed_array_is_not_converted_by_numpy() -> None:
     with pytest.raises(TypeError):
         static_cast(np.ones((1, 4), np.float32), float8_e4m3fn_x4).astype(np.float32)

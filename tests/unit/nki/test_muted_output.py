@@ -16,7 +16,7 @@ def _print_in_a_kernel(prints):
     before = tracing.activate(trace)
     try:
         print("kernel", prints)
-        print("kernel", prints, file=sys.stderr)
+        sys.stderr.writelines([f"kernel {prints}", "\n"])
     finally:
         tracing.activate(before)
 
@@ -32,3 +32,20 @@ def test_only_kernels_that_do_not_print_are_left_out(capsys):
     printed = capsys.readouterr()
     assert printed.out == "kernel True\nprogram\nkernel False\n"
     assert printed.err == "kernel True\nkernel False\n"
+
+
+def test_blocks_that_end_in_the_order_of_their_beginnings_give_the_streams_back():
+    before = sys.stdout, sys.stderr
+    first, second = muted(), muted()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sys.stdout is not before[0]
+    second.__exit__(None, None, None)
+    assert (sys.stdout, sys.stderr) == before
+
+
+def test_without_an_output_nothing_is_printed(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with muted():
+        print("to nobody")
