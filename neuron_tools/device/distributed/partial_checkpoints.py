@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -23,16 +24,20 @@ def saving_whole(save: Callable[..., Any], whole: job.Job) -> Callable[..., Any]
     """PyTorch's function that saves, which tells and writes nothing where the checkpoint would lack shards.
 
     Args:
-        save: Takes a state dict, a storage writer and the group whose ranks save (None: all of the job).
+        save: Takes a state dict, a storage writer, `process_group`, whose ranks save (None: all of the job),
+            and `no_dist`, which says that this rank saves for itself.
         whole: Of which this process is a rank.
     """
     from torch.distributed.checkpoint import Metadata
 
+    signature = inspect.signature(save)
+
     @functools.wraps(save)
-    def wrapped(state_dict: Any, storage_writer: Any, *arguments: Any, **options: Any) -> Any:
-        missing = 0 if options.get("no_dist") else _missing(whole, _group(arguments, options))
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options).arguments
+        missing = 0 if given.get("no_dist") else _missing(whole, given.get("process_group"))
         if not missing:
-            return save(state_dict, storage_writer, *arguments, **options)
+            return save(*arguments, **options)
         warnings.warn(
             f"No checkpoint is written: {missing} of the ranks that share it do not run, "
             "and their shards are missing.",
@@ -42,10 +47,6 @@ def saving_whole(save: Callable[..., Any], whole: job.Job) -> Callable[..., Any]
         return Metadata(state_dict_metadata={})
 
     return wrapped
-
-
-def _group(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    return arguments[0] if arguments else options.get("process_group")
 
 
 def _missing(whole: job.Job, group: Any) -> int:

@@ -55,6 +55,9 @@ _COLLECTIVES = (
     # TensorRT-LLM's reductions, NVSHMEM, DeepEP, MSCCL++.
     r"(?i:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep::|mscclpp)"
 )
+_FUSED = "^triton_[a-z]+_fused_"
+"""Kernels of PyTorch's Inductor, which compute and are named after all operations around them:
+`triton_poi_fused_all_reduce_0` prepares what is then reduced."""
 _NO_WORK_LINES = frozenset(
     {
         "Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "TensorFlow Ops",
@@ -69,7 +72,8 @@ def _sql_list(texts: frozenset[str]) -> str:
 
 KIND = f"""
 CASE
-    WHEN category IN ('communication', 'collectives') OR regexp_matches(name, '{_COLLECTIVES}')
+    WHEN category IN ('communication', 'collectives')
+        OR (regexp_matches(name, '{_COLLECTIVES}') AND NOT regexp_matches(name, '{_FUSED}'))
         THEN {int(Kind.COMMUNICATION)}
     WHEN category IN ('gpu_memcpy', 'gpu_memset', 'Memcpy', 'Memset', 'dma_transfers')
         OR regexp_matches(name, '^(Memcpy|Memset|dma|dmem_buf_copy)') THEN {int(Kind.MEMORY)}

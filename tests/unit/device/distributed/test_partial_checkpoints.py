@@ -46,3 +46,13 @@ def test_a_group_of_ranks_that_run_saves_as_ever(tmp_path, monkeypatch):
 def test_what_one_rank_saves_for_itself_is_written(tmp_path, monkeypatch):
     save(Job(2, (1,)), tmp_path / "step-1", monkeypatch, no_dist=True)
     assert (tmp_path / "step-1" / ".metadata").exists()
+
+
+def test_what_one_process_saves_without_a_job_is_written(tmp_path, monkeypatch):
+    """PyTorch's older function hands its arguments on by place."""
+    own = saving_whole(state_dict_saver._save_state_dict, Job(2, (1,)))
+    monkeypatch.setattr(state_dict_saver, "_save_state_dict", own)
+    writer = checkpoint.FileSystemWriter(tmp_path / "step-1")
+    with pytest.warns(FutureWarning):
+        checkpoint.save_state_dict({"weight": torch.ones(2)}, writer, no_dist=True)
+    assert (tmp_path / "step-1" / ".metadata").exists()

@@ -56,6 +56,8 @@ def test_kernels_by_falling_time(tmp_path):
         ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 4>(...)", "communication"),
         ("void deep_ep::internode_ll::dispatch<true, 10, 7168>(...)", "communication"),
         ("void at::native::reduce_kernel<512, 1>(...)", "compute"),
+        ("triton_poi_fused_all_reduce_0", "compute"),
+        ("triton_red_fused__to_copy_all_gather_into_tensor_mean_wait_tensor_3", "compute"),
         ("void at::native::vectorized_gather_kernel<16, long>(...)", "compute"),
     ],
 )
