@@ -17,7 +17,7 @@ from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.hlo import Module, Operation, Region
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
-from neuron_tools.compiler.passes.pipeline import plan_module
+from neuron_tools.compiler.passes.pipeline import plan_body
 from neuron_tools.compiler.passes.register_arithmetic import register_values, without_counters
 
 MAXIMUM_ROWS = 8_000_000
@@ -81,7 +81,7 @@ def _record_trip(
 def _plan_body(context: Context, operation: Operation, body: Region) -> tuple[FusionPlan, tuple[int, ...]]:
     """The body's plan without its counters, and the values that it leaves in memory."""
     module, counters = without_counters(_region_module(context, operation, body))
-    plan = plan_module(module, context.options)
+    plan = plan_body(module, context.options)
     kept = [value for index, value in enumerate(body.results) if index not in counters]
     return plan, tuple(dict.fromkeys(kept))
 
@@ -138,7 +138,7 @@ def _region_module(context: Context, parent: Operation, region: Region) -> Modul
 
 def plan_region(context: Context, parent: Operation, region: Region) -> FusionPlan:
     """The fusion plan of a region."""
-    return plan_module(_region_module(context, parent, region), context.options)
+    return plan_body(_region_module(context, parent, region), context.options)
 
 
 def run_region(context: Context, plan: FusionPlan, arguments: list[Location]) -> list[Location]:

@@ -1,4 +1,4 @@
-"""Results that are parameters, copied: what an operation made has memory of its own."""
+"""Results that are parameters or one another, copied: what an operation made has memory of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from neuron_tools.compiler.hlo import Module, Operation, Value
+from neuron_tools.compiler.opcodes import BARRIER
 
 
 def copy_results(module: Module, rows: Mapping[int, tuple[int, ...]]) -> Module:
@@ -24,20 +25,33 @@ def copy_results(module: Module, rows: Mapping[int, tuple[int, ...]]) -> Module:
 
 
 def with_own_results(module: Module, before: Module) -> Module:
-    """Copy results of operations of which passes left a parameter alone, as of `x * 1`.
+    """Copy results of operations of which passes left a parameter alone, as of `x * 1`, or another result.
 
     Args:
         module: What passes made.
         before: The same without them. A result that was a parameter stays one, as does one that is in its
             memory or only stood behind a barrier.
     """
-    computed = [each for each in before.operations if each.opcode != "optimization_barrier"]
-    makers = {value: operation for operation in computed for value in operation.results}
+    makers = _makers(before)
     places = {value: place for place, value in enumerate(module.parameters)}
-    pairs = enumerate(zip(module.results, before.results))
-    rows = {
-        position: makers[made].framework
-        for position, (result, made) in pairs
-        if result in places and made in makers and (position, places[result]) not in module.aliases
-    }
+    rows: dict[int, tuple[int, ...]] = {}
+    taken: set[int] = set()
+    for position, (result, made) in enumerate(zip(module.results, before.results)):
+        is_parameter = result in places and (position, places[result]) not in module.aliases
+        if made in makers and (is_parameter or result in taken):
+            rows[position] = makers[made].framework
+        else:
+            taken.add(result)
     return copy_results(module, rows) if rows else module
+
+
+def _makers(module: Module) -> dict[int, Operation]:
+    """The operation that made each value; of what stands behind a barrier, the one before it."""
+    makers: dict[int, Operation] = {}
+    for each in module.operations:
+        if each.opcode == BARRIER:
+            pairs = zip(each.results, each.operands)
+            makers.update((result, makers[operand]) for result, operand in pairs if operand in makers)
+        else:
+            makers.update(dict.fromkeys(each.results, each))
+    return makers

@@ -68,7 +68,7 @@ _FEW_OPERATIONS = 1
 
 
 def optimise(module: Module) -> Module:
-    """Run the module-to-module passes."""
+    """Run the module-to-module passes; each result that they merged with another value is a copy of it."""
     return with_own_results(_transformed(module), module)
 
 
@@ -92,7 +92,15 @@ def plain_form(module: Module) -> Module:
 
 def plan_module(module: Module, options: CompilerOptions) -> FusionPlan:
     """The groups of a module that become one loop each."""
-    module = optimise(module)
+    return _planned(optimise(module), options)
+
+
+def plan_body(module: Module, options: CompilerOptions) -> FusionPlan:
+    """The groups of a loop's or branch's body: what it leaves as it was stays where that is."""
+    return _planned(_transformed(module), options)
+
+
+def _planned(module: Module, options: CompilerOptions) -> FusionPlan:
     if options.inline_weights and options.fuse:
         module = fold_weights(module)
     return fuse(module, fuse_operations=options.fuse)

@@ -47,10 +47,21 @@ def _is_whole(
         isinstance(tensor, XlaTensor) for tensor in (query, key, value, *([] if mask is None else [mask]))
     ):
         return False
-    has_width = query.dim() == 4 and query.shape[3] == key.shape[3] == value.shape[3]
     has_elements = query.numel() > 0 and key.numel() > 0
-    takes_mask = mask is None or not (mask.requires_grad or is_causal)
-    return bool(has_width and has_elements and takes_mask and dropout_p == 0.0 and not grouped)
+    takes_mask = mask is None or (not (mask.requires_grad or is_causal) and _is_mask_of(query, key, mask))
+    has_shape = query.dim() == key.dim() == 4 and key.shape == value.shape and _needs_no_copies(query, key)
+    return bool(has_shape and has_elements and takes_mask and dropout_p == 0.0 and not grouped)
+
+
+def _needs_no_copies(query: Any, key: Any) -> bool:
+    """Whether batches, heads and sizes are equal, so that nothing is broadcast."""
+    return bool(query.shape[:2] == key.shape[:2] and query.shape[3] == key.shape[3])
+
+
+def _is_mask_of(query: Any, key: Any, mask: Any) -> bool:
+    """Whether a mask can be broadcast to the scores, which are not broadcast to it."""
+    pairs = zip(reversed(mask.shape), (key.shape[-2], *reversed(query.shape[:-1])))
+    return mask.dim() <= query.dim() and all(extent in (1, whole) for extent, whole in pairs)
 
 
 def _added(mask: Any, query: Any) -> Any:

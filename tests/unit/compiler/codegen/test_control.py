@@ -62,6 +62,12 @@ def test_trips_follow_one_another():
     assert often == pytest.approx(7 * once, rel=0.2)
 
 
+def test_what_a_trip_leaves_as_it_was_is_not_copied():
+    unit = f"%k = stablehlo.constant dense<1.0> : {STATE}\n%one ="
+    program = compiled(loop(CONSTANT, body="stablehlo.multiply %x, %k").replace("%one =", unit))
+    assert not len(program.instructions)
+
+
 def test_the_front_end_may_say_how_often_a_loop_ran():
     known = module(loop(DATA))
     operations = tuple(

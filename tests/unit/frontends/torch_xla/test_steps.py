@@ -242,6 +242,27 @@ def test_attention_with_a_mask_of_few_dimensions_is_one_operation_each_way(xla, 
         assert torch.allclose(tensor.grad.cpu(), right.grad, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("query", "key", "value"),
+    [
+        ((1, 4, 2, 8), (5, 4, 3, 8), (5, 4, 3, 8)),
+        ((5, 1, 2, 8), (5, 4, 3, 8), (5, 4, 3, 8)),
+        ((5, 4, 2, 8), (5, 1, 3, 8), (5, 1, 3, 8)),
+        ((5, 4, 2, 8), (5, 4, 3, 8), (1, 4, 3, 8)),
+        ((5, 4, 2, 8), (4, 3, 8), (4, 3, 8)),
+    ],
+)
+def test_attention_broadcasts_batches_and_heads(xla, query, key, value):
+    on_host = [torch.rand(shape).requires_grad_() for shape in (query, key, value)]
+    tensors = [tensor.detach().to(xla).requires_grad_() for tensor in on_host]
+    made = [nn.functional.scaled_dot_product_attention(*operands) for operands in (tensors, on_host)]
+    for each in made:
+        each.square().sum().backward()
+    assert torch.allclose(made[0].cpu(), made[1], atol=1e-5)
+    for tensor, right in zip(tensors, on_host):
+        assert torch.allclose(tensor.grad.cpu(), right.grad, atol=1e-5)
+
+
 def test_attention_whose_heads_are_joined_without_a_copy_is_compiled(xla, provider):
     """As in transformers: `contiguous` copies nothing where the CPU's kernel lays heads out side by side."""
     query, *others = torch.rand(2, 64, 3 * 128).to(xla).requires_grad_().split(128, dim=2)
