@@ -276,7 +276,8 @@ bool skips_values_of(const at::Tensor& tensor) {
 }
 
 bool skips_values_from_host(const at::Tensor& from, const at::Tensor& to) {
-  return values_are_skipped() && !is_on_device(from) && is_on_device(to) && to.numel() > kComputedIntegers;
+  return values_are_skipped() && !is_on_device(from) && is_on_device(to) && to.scalar_type() == c10::kInt &&
+      to.numel() > kComputedIntegers;
 }
 
 bool may_skip(const OperatorInfo& info, const Stack& stack) {

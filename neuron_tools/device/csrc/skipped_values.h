@@ -16,8 +16,8 @@ bool values_are_skipped();
 // Whether the values of this tensor are left out.
 bool skips_values_of(const at::Tensor& tensor);
 
-// Whether a copy to the device leaves the values out, small tensors apart: maps that decide are made on the device, and
-// what comes from the host in number is a model's weights, of which some pack several into one integer.
+// Whether a copy to the device leaves the values out: many int32 from the host are a model's weights, several packed into
+// one. Maps that decide are made on the device; tokens, labels and masks from the host are of other types.
 bool skips_values_from_host(const at::Tensor& from, const at::Tensor& to);
 
 // Whether an operation on the arguments that end `stack` need not compute.

@@ -99,6 +99,7 @@ assert quantized.sum().item() == 0, "values of weights are left out"
 packed = torch.ones(2048, 2048, dtype=torch.int32).to("neuron")
 assert packed.sum().item() == 0, "values of packed weights from the host are left out"
 assert torch.ones(1024, 1024, dtype=torch.int32).to("neuron").sum().item() == 1 << 20
+assert torch.ones(1024, 2048, dtype=torch.int64).to("neuron").sum().item() == 1 << 21, "labels decide"
 """
 
 PEAK = """
