@@ -91,6 +91,8 @@ def test_a_machines_own_batch_is_shared_out_equally(xs, mesh):
     with pytest.raises(XlaError, match="batch of 3 is no multiple of this machine's 2 cores"):
         xs.ShardingSpec(mesh, ("data", None), minibatch=True).apply(batch)
     xs.ShardingSpec(mesh, ("data", None)).apply(batch)
+    with pytest.raises(XlaError, match="for 1 dimensions and the tensor has 0"):
+        xs.ShardingSpec(mesh, ("data",), minibatch=True).apply(torch.ones(()).to("xla"))
 
 
 def test_axes_by_name_by_number_and_together(xs):

@@ -176,7 +176,7 @@ class ShardingSpec:
         Raises:
             XlaError: As in `mark_sharding`, or each core has no equal share of a machine's own batch.
         """
-        if self.minibatch and t.shape[0] % spread.core_count():
+        if self.minibatch and t.dim() and t.shape[0] % spread.core_count():
             raise XlaError(
                 f"The loader's batch of {t.shape[0]} is no multiple of this machine's {spread.core_count()} "
                 "cores, as minibatch needs it: choose another batch, or leave minibatch out."
