@@ -11,7 +11,7 @@ from neuron_tools.arrays import Bools, Ints
 from neuron_tools.records.program import READ_COLUMNS, Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
 
-_BLOCK_ROWS = 1 << 14
+_BLOCK_ROWS = 1 << 13
 """Instructions checked at once."""
 
 
