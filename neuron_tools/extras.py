@@ -9,6 +9,7 @@ EXTRA_OF_MODULE = {
     "perfetto": "profile",
     "numba": "nki",
     "ml_dtypes": "nki",
+    "threadpoolctl": "nki",
     "dash": "explorer",
     "dash_ag_grid": "explorer",
     "plotly": "explorer",

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+_TYPES = frozenset({"float32", "float64"})
+"""Others NumPy may multiply in one way and refuse in the other, as bfloat16."""
+
 
 def install() -> None:
     """Let `np.einsum` of two arrays use matrix products in this process."""
@@ -21,7 +24,7 @@ def _by_products(einsum: Callable[..., Any]) -> Callable[..., Any]:
     """`np.einsum`, which looks for matrix products of two operands where the caller does not say."""
 
     def summed(subscripts: Any, *operands: Any, **options: Any) -> Any:
-        if isinstance(subscripts, str) and len(operands) == 2:
+        if len(operands) == 2 and all(str(getattr(each, "dtype", "")) in _TYPES for each in operands):
             options.setdefault("optimize", True)
         return einsum(subscripts, *operands, **options)
 

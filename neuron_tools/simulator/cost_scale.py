@@ -64,12 +64,12 @@ class CostScale:
 
 def scaled(work: Work, scale: CostScale) -> Work:
     """The tables of one core with scaled costs."""
-    part = work.dmas["collective"] >= 0
+    part = work.dma_costs["collective"] >= 0
     moving = np.ones(len(work.collectives))
-    moving[work.dmas["collective"][part]] = scale.dmas[part]
+    moving[work.dma_costs["collective"][part]] = scale.dmas[part]
     return work._replace(
         costs=_scaled(work.costs, scale.instructions, "interval_ps", "latency_ps"),
-        dmas=_scaled(work.dmas, scale.dmas, "work", "issue_ps", "delay_ps", "startup_ps"),
+        dma_costs=_scaled(work.dma_costs, scale.dmas, "work", "issue_ps", "delay_ps", "startup_ps"),
         collectives=_scaled(work.collectives, moving, "duration_ps"),
     )
 

@@ -29,7 +29,7 @@ DMA_COST_DTYPE = np.dtype(
         (
             "issue_ps",
             "i8",
-        ),  # start of the trigger instruction to the trigger: descriptors made by software
+        ),  # start of the trigger instruction to the trigger, while software makes descriptors
         ("delay_ps", "i8"),  # trigger to first packet
         ("startup_ps", "i8"),  # first packet to steady streaming when its queue was idle
         ("collective", "i4"),  # collective that it takes part in, of all that run together; -1 = none

@@ -101,7 +101,7 @@ class Work(NamedTuple):
     engine_rows: Int32s
     queue_start: Ints
     queue_rows: Int32s
-    dmas: Table  # (dmas,) of DMA_COST_DTYPE
+    dma_costs: Table  # (dmas,) of DMA_COST_DTYPE
     collectives: Table  # (collectives,) of COLLECTIVE_DTYPE
     cores: Table  # (cores,) of CORE_DTYPE
     figures: Figures
@@ -220,7 +220,7 @@ def new_state(
     engine_table[:, _RELEASED_BY] = -1
     queue_table = np.zeros((queues, 6), np.int64)
     queue_table[:, _FREE_PS] = -1
-    core_table = _first_windows(work, windows, begins)
+    core_table = _first_cores(work, windows, begins)
     return State(
         semaphores=np.zeros(semaphore_count, np.int64),
         engines=engine_table,
@@ -234,8 +234,8 @@ def new_state(
     )
 
 
-def _first_windows(work: Work, windows: Sequence[WindowState], begins: Ints) -> Ints:
-    """The Tensor engines' windows before anything has run, with room for the changes of each limit."""
+def _first_cores(work: Work, windows: Sequence[WindowState], begins: Ints) -> Ints:
+    """The cores before anything has run: the Tensor engines' windows, with room for their changes."""
     table = np.zeros((len(begins), _END_CHANGE + 1), np.int64)
     fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
     place = 0
@@ -342,7 +342,7 @@ def _share_engines(core: int, work: Work, state: State) -> None:
     open_queues = 0
     for queue in range(first, last):
         if state.queues[queue, DOING] == _COLLECTIVE:
-            left -= work.collectives[work.dmas[_head(queue, work, state)].collective].share
+            left -= work.collectives[work.dma_costs[_head(queue, work, state)].collective].share
             continue
         state.queues[queue, _RATE] = 0
         open_queues += state.queues[queue, DOING] == _STREAMING
@@ -352,7 +352,7 @@ def _share_engines(core: int, work: Work, state: State) -> None:
         settled = 0
         for queue in range(first, last):
             if state.queues[queue, DOING] == _STREAMING and state.queues[queue, _RATE] == 0:
-                cap = work.dmas[_head(queue, work, state)].cap
+                cap = work.dma_costs[_head(queue, work, state)].cap
                 if cap <= share:
                     state.queues[queue, _RATE] = cap
                     left -= cap
@@ -376,10 +376,12 @@ def _share_hbm(work: Work, state: State) -> None:
     for core in range(cores):
         for queue in range(work.cores[core].first_queue, work.cores[core].end_queue):
             if state.queues[queue, DOING] == _STREAMING:
-                asked = state.queues[queue, _RATE] * work.dmas[_head(queue, work, state)].hbm_bytes_per_work
+                asked = (
+                    state.queues[queue, _RATE] * work.dma_costs[_head(queue, work, state)].hbm_bytes_per_work
+                )
                 state.hbm[work.cores[core].bank, _DEMAND] += asked
             elif state.queues[queue, DOING] == _COLLECTIVE:
-                collective = work.dmas[_head(queue, work, state)].collective
+                collective = work.dma_costs[_head(queue, work, state)].collective
                 state.hbm[work.cores[core].bank, _TAKEN] += work.collectives[collective].hbm_bytes_per_ps
     for core in range(cores):
         bank = work.cores[core].bank
@@ -392,7 +394,7 @@ def _share_hbm(work: Work, state: State) -> None:
         for queue in range(work.cores[core].first_queue, work.cores[core].end_queue):
             if state.queues[queue, DOING] != _STREAMING:
                 continue
-            if work.dmas[_head(queue, work, state)].hbm_bytes_per_work > 0:
+            if work.dma_costs[_head(queue, work, state)].hbm_bytes_per_work > 0:
                 state.queues[queue, _RATE] = max(np.int64(state.queues[queue, _RATE] * factor), 1)
 
 
@@ -400,10 +402,10 @@ def _share_hbm(work: Work, state: State) -> None:
 def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
     """When the head of an idle queue starts to stream steadily; sets its dma_start_ps."""
     dma = work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]]
-    arrival = times.dma_trigger_ps[dma] + work.dmas[dma].delay_ps
+    arrival = times.dma_trigger_ps[dma] + work.dma_costs[dma].delay_ps
     free = state.queues[queue, _FREE_PS]
     times.dma_start_ps[dma] = max(arrival, free)
-    return max(arrival + work.dmas[dma].startup_ps, free)
+    return max(arrival + work.dma_costs[dma].startup_ps, free)
 
 
 @_part
@@ -433,7 +435,7 @@ def _gather(queue: int, collective: int, work: Work, state: State, times: Times)
     for other in range(state.queues.shape[0]):
         if state.queues[other, DOING] == GATHERING:
             dma = _head(other, work, state)
-            if work.dmas[dma].collective == collective:
+            if work.dma_costs[dma].collective == collective:
                 times.dma_start_ps[dma] = now
                 state.queues[other, DOING] = _COLLECTIVE
                 state.queues[other, _REMAINING] = work.collectives[collective].duration_ps
@@ -470,11 +472,11 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
         )
         if waiting and _activation_ps(queue, work, state, times) <= now:
             dma = _head(queue, work, state)
-            if work.dmas[dma].collective >= 0:
-                _gather(queue, np.int64(work.dmas[dma].collective), work, state, times)
+            if work.dma_costs[dma].collective >= 0:
+                _gather(queue, np.int64(work.dma_costs[dma].collective), work, state, times)
             else:
                 state.queues[queue, DOING] = _STREAMING
-                state.queues[queue, _REMAINING] = work.dmas[dma].work
+                state.queues[queue, _REMAINING] = work.dma_costs[dma].work
     for core in range(work.cores.shape[0]):
         _share_engines(core, work, state)
     _share_hbm(work, state)
@@ -485,7 +487,7 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
 def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> None:
     """Hand a DMA to its queue; its trigger instruction starts at `time`."""
     queue = np.int64(work.dma_table[dma].queue)
-    times.dma_trigger_ps[dma] = time + work.dmas[dma].issue_ps
+    times.dma_trigger_ps[dma] = time + work.dma_costs[dma].issue_ps
     state.queues[queue, TRIGGERED] += 1
     if (
         state.queues[queue, DOING] == _IDLE

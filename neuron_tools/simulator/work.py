@@ -105,7 +105,7 @@ def _part(program: Program, core: NeuronCore, part: Int32s, meetings: Meetings) 
         engine_rows=engine_rows,
         queue_start=queue_start,
         queue_rows=queue_rows,
-        dmas=_dma_costs(program, core, part),
+        dma_costs=_dma_costs(program, core, part),
         collectives=_collectives(meetings, core),
         cores=np.array([(0, len(program.queues), 0, 0)], kernel.CORE_DTYPE),
         figures=_figures(core),
@@ -177,7 +177,7 @@ def _join(
     last = np.array([rows], np.int64), np.array([dmas], np.int64)
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in moved])
-        for name in ("instructions", "waits", "dma_table", "costs", "engine_rows", "queue_rows", "dmas")
+        for name in ("instructions", "waits", "dma_table", "costs", "engine_rows", "queue_rows", "dma_costs")
     }
     return parts[0]._replace(
         **joined,

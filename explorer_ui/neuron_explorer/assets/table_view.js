@@ -33,12 +33,13 @@
       bar.setAttribute("aria-hidden", "true");
       made.append(bar);
     }
+    const isLong = text.length > LONG_TEXT;
     let shown;
     if (extras.s) made.dataset.row = extras.s;
     if (extras.h) shown = link(text, extras.h, extras.c || "", "");
     else if (extras.m) shown = element("code", extras.c || "", text);
-    else shown = extras.c || text.length > LONG_TEXT ? element("span", extras.c || "", text) : document.createTextNode(text);
-    if (text.length > LONG_TEXT) {
+    else shown = extras.c || isLong ? element("span", extras.c || "", text) : document.createTextNode(text);
+    if (isLong) {
       shown.classList.add("long");
       shown.title = text;
     }

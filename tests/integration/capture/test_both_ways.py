@@ -1,4 +1,8 @@
-"""A training step that is compiled natively takes what it takes on the device `xla`."""
+"""A training step that is compiled natively takes what it takes on the device `xla`, within 10 %.
+
+It does where the optimizer is a small part: natively that is an executable of its own, and `xla` runs it
+beside the backward pass (docs/pytorch-ways.md).
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -39,3 +40,10 @@ def test_other_calls_are_left_as_they_are(asked: list[Any]) -> None:
     assert np.einsum("ij->", one) == 15
     np.testing.assert_array_equal(np.einsum(one, [0, 1], [1, 0]), one.T)
     assert asked == [None, None]
+
+
+def test_types_that_numpy_refuses_stay_refused(asked: list[Any]) -> None:
+    one = np.ones((2, 3), ml_dtypes.bfloat16)
+    with pytest.raises(TypeError):
+        np.einsum("ij,kj->ik", one, one)
+    assert asked == [None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from neuron_tools import hardware
 from neuron_tools.nki import blas_threads, isa as nisa, language as nl
@@ -13,14 +14,10 @@ from tests.unit.nki.kernels import floats, on_chip, tile
 @pytest.fixture
 def threads():
     """How many threads a product has now; two outside of kernels."""
-    found = blas_threads._functions()
-    if found is None:
-        pytest.skip("NumPy's products come from another library than OpenBLAS")
-    get, set_to = found
-    before = get()
-    set_to(2)
-    yield get
-    set_to(before)
+    libraries = ThreadpoolController().select(user_api="blas")
+    assert libraries, "NumPy has no library for products whose threads can be set"
+    with libraries.limit(limits=2):
+        yield lambda: max(library["num_threads"] for library in libraries.info())
 
 
 def test_blocks_within_blocks_give_the_threads_back_at_the_end_of_the_first(threads):

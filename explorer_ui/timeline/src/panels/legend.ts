@@ -46,12 +46,10 @@ export class Legend {
     const found = new Set(tracks.map((track) => engineOf(track)?.slot ?? OTHER_SLOT));
     this.engines = ENGINE_COLOURS.filter((one) => found.has(one.slot)).map((one) => [one.slot, one.name]);
     const usual = this.engines.some(([slot]) => slot !== OTHER_SLOT) ? "engine" : "name";
-    if (this.isChosen || usual === this.by) {
-      if (this.by === "engine") this.show(this.engines, "Engines");
-      return;
-    }
-    this.choice.value = usual;
-    void this.colourBy(usual);
+    if (!this.isChosen && usual !== this.by) {
+      this.choice.value = usual;
+      void this.colourBy(usual);
+    } else if (this.by === "engine") this.show(this.engines, "Engines");
   }
 
   private async colourBy(by: ColourBy): Promise<void> {
