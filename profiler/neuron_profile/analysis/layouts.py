@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 from neuron_profile.analysis.job_step import JobStep
 from neuron_tools.errors import UsageError
 from neuron_tools.frozen import frozen
+
+_EXPERTS = "ep"
+"""Experts are shared among the ranks of a pipeline stage, which the other degrees make: it adds none."""
 
 
 @frozen
@@ -20,10 +24,16 @@ class Layout:
     @property
     def ranks(self) -> int:
         """Ranks of the job."""
-        total = 1
-        for _, degree in self.degrees:
-            total *= degree
-        return total
+        return prod(degree for name, degree in self.degrees if name != _EXPERTS)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no such layout; empty where there is."""
+        degrees = dict(self.degrees)
+        experts, stage_ranks = degrees.get(_EXPERTS, 1), self.ranks // degrees.get("pp", 1)
+        if stage_ranks % experts == 0:
+            return ""
+        return f"experts on {experts} ranks do not divide the {stage_ranks} of a pipeline stage"
 
     @property
     def text(self) -> str:

@@ -37,6 +37,9 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gen
 @click.option("--tp", type=_Numbers(), default="1", help="Degrees of tensor parallelism.")
 @click.option("--pp", type=_Numbers(), default="1", help="Degrees of pipeline parallelism.")
 @click.option("--cp", type=_Numbers(), default="1", help="Degrees of context parallelism.")
+@click.option(
+    "--ep", type=_Numbers(), default="1", help="Degrees of expert parallelism, within the ranks of a stage."
+)
 @click.option("--target", default="trn2", show_default=True, help="Generation or instance to simulate.")
 @click.option(
     "--tokens-per-step", type=click.IntRange(1), help="Tokens of all ranks in a step, for tokens/s."
@@ -56,6 +59,7 @@ def scale(
     tp: tuple[int, ...],
     pp: tuple[int, ...],
     cp: tuple[int, ...],
+    ep: tuple[int, ...],
     target: str,
     tokens_per_step: int | None,
     output: Path,
@@ -65,9 +69,9 @@ def scale(
     """Compare parallel layouts of COMMAND by time, memory, cost.
 
     COMMAND runs in each layout, without values; the figures are of one step. In COMMAND {dp}, {tp}, {pp},
-    {cp} and {ranks} stand for the layout's degrees. Of each layout only the ranks that differ run, as with
-    `capture --world-size --values skip`. On the front is what no other layout beats in time, memory and cost
-    at once.
+    {cp}, {ep} and {ranks} stand for the layout's degrees. Experts are shared among the ranks that the other
+    degrees make: --ep adds none. Of each layout only the ranks that differ run, as with `capture --world-size
+    --values skip`. On the front is what no other layout beats in time, memory and cost at once.
     """
     from neuron_profile.analysis.layouts import layouts, with_front
     from neuron_profile.launch.sweep import measure_layout
@@ -76,7 +80,7 @@ def scale(
     from neuron_profile.reports.terminal import output_console
 
     understood = understand(arguments).arguments
-    chosen = layouts({"pp": pp, "dp": dp, "cp": cp, "tp": tp})
+    chosen = layouts({"pp": pp, "dp": dp, "cp": cp, "tp": tp, "ep": ep})
     for each in chosen:
         each.fill(understood)
     results = with_front(measure_layout(each, understood, target, output, tokens_per_step) for each in chosen)

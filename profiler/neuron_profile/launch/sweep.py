@@ -23,6 +23,8 @@ def measure_layout(
     Args:
         folder: Where the profiles stand; a whole one that is there is read again, another refused.
     """
+    if layout.problem:
+        return failure_of(layout, layout.problem)
     name = "-".join(f"{degree}{number}" for degree, number in layout.degrees)
     profile, log = folder / f"{name}.nprof", folder / f"{name}.log"
     if not profile.exists():

@@ -24,6 +24,18 @@ def test_degrees_go_where_the_command_says():
         layout.fill(["--tp={tp}"])
 
 
+def test_experts_share_the_ranks_of_a_stage():
+    layout = Layout((("pp", 2), ("dp", 4), ("tp", 2), ("ep", 8)))
+    assert (layout.ranks, layout.problem) == (16, "")
+    with pytest.raises(UsageError, match="where --ep goes"):
+        layout.fill(["{pp}", "{tp}"])
+
+
+def test_experts_on_ranks_that_do_not_divide_a_stage_are_no_layout():
+    layout = Layout((("pp", 2), ("dp", 4), ("ep", 8)))
+    assert layout.problem == "experts on 8 ranks do not divide the 4 of a pipeline stage"
+
+
 def test_what_another_beats_is_not_on_the_front():
     rows = with_front(
         [

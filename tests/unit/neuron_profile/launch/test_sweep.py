@@ -15,3 +15,10 @@ def test_what_was_interrupted_or_failed_is_no_measurement(tmp_path, complete, ex
     found = measure_layout(LAYOUT, ["never", "started"], "trn2", tmp_path, None)
     assert "ended early: remove" in found.limit
     assert not found.fits
+
+
+def test_a_layout_that_cannot_be_is_not_started(tmp_path):
+    layout = Layout((("dp", 4), ("ep", 3)))
+    found = measure_layout(layout, ["never", "started"], "trn2", tmp_path, None)
+    assert (found.limit, found.fits) == (layout.problem, False)
+    assert not list(tmp_path.iterdir())
