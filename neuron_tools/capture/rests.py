@@ -1,7 +1,8 @@
 """Says in the log of a process that others end when all that it recorded so far stands there.
 
-Ray ends its workers from outside, without Python's own end, so that no function registered for it runs. A
-worker that was at rest by then has left out nothing.
+Ray ends its workers from outside, and `multiprocessing` the daemons that a process spawned (one that saves
+checkpoints, say), without Python's own end, so that no function registered for it runs. A process that was at
+rest by then has left out nothing.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from pathlib import PurePath
 SECONDS = 0.05
 """Short against the time that Ray takes to notice that a training loop has ended."""
 _WORKERS = PurePath("ray/_private/workers/default_worker.py")
+_SPAWNED = "--multiprocessing-fork"
 
 
 def is_ended_by_others(command: Sequence[str]) -> bool:
-    """Whether a process is a worker of Ray's.
+    """Whether a process is a worker of Ray's, or one that `multiprocessing` spawned.
 
     Args:
         command: With which it was started.
     """
-    return any(PurePath(word).parts[-4:] == _WORKERS.parts for word in command)
+    return _SPAWNED in command or any(PurePath(word).parts[-4:] == _WORKERS.parts for word in command)
 
 
 class Rests(threading.Thread):

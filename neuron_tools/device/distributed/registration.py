@@ -19,9 +19,18 @@ def register() -> None:
     if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
         return
     dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
-    from neuron_tools.device.distributed import rendezvous, synchronized_norm, timeouts
+    from neuron_tools.device.distributed import (
+        default_backend,
+        host_groups,
+        rendezvous,
+        synchronized_norm,
+        timeouts,
+    )
 
     rendezvous.serve()
+    rendezvous.meet_without_the_others()
+    default_backend.let_be_default(BACKEND)
+    host_groups.stand_in(BACKEND)
     rendezvous.answer_at_first_step()
     timeouts.let_be_set(BACKEND)
     synchronized_norm.register()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from neuron_tools.device.distributed import job
 
+_SERVED = "NEURON_TOOLS_JOB_SERVED"
+"""Set in the environment of processes that a rank starts: that rank has the job's store."""
 _servers: list[Any] = []
 
 
@@ -15,10 +21,50 @@ def serve() -> None:
     import torch.distributed as dist
 
     now = job.current()
-    if now is None or _servers or os.environ.get("RANK") != str(now.running[0]):
+    if now is None or _SERVED in os.environ or os.environ.get("RANK") != str(now.running[0]):
         return
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     _servers.append(dist.TCPStore(host, port, is_master=True, wait_for_workers=False))
+    os.environ[_SERVED] = "1"
+
+
+def meet_without_the_others() -> None:
+    """Let ranks that meet at a store of their own (processes that save checkpoints) wait for none."""
+    now = job.current()
+    if now is not None:
+        rendezvous: Any = importlib.import_module("torch.distributed.rendezvous")  # a function has its name
+        rendezvous._create_c10d_store = meeting(rendezvous._create_c10d_store, now)
+
+
+def meeting(meet: Callable[..., Any], whole: job.Job) -> Callable[..., Any]:
+    """PyTorch's function that makes a store, whose server is the first rank that runs.
+
+    Args:
+        meet: Takes host, port, rank, number of ranks, timeout, and whether libuv serves; gives a client where
+            the process that started the ranks serves.
+        whole: Of which this process is a rank.
+    """
+
+    @functools.wraps(meet)
+    def wrapped(
+        host: str, port: int, rank: int, ranks: int, timeout: timedelta, use_libuv: bool = True
+    ) -> Any:
+        from torch.distributed import TCPStore
+        from torch.distributed.rendezvous import _torchelastic_use_agent_store
+
+        if ranks != whole.ranks or _torchelastic_use_agent_store():
+            return meet(host, port, rank, ranks, timeout, use_libuv)
+        return TCPStore(
+            host_name=host,
+            port=port,
+            is_master=rank == whole.running[0],
+            wait_for_workers=False,
+            timeout=timeout,
+            multi_tenant=True,
+            use_libuv=use_libuv,
+        )
+
+    return wrapped
 
 
 def answer_at_first_step() -> None:

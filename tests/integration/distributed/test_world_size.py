@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ checkpoint.save(model.state_dict(), checkpoint_id=os.path.dirname(__file__) + "/
 print("went on")
 torch.neuron.synchronize()
 """,
+)
+_SAVE_LATER = """async_save(
+    model.state_dict(), process_group=dist.new_group(backend="gloo"),
+    async_checkpointer_type=checkpoint.state_dict_saver.AsyncCheckpointerType.PROCESS,
+"""
+SAVED_BY_A_PROCESS = 'if __name__ == "__main__":' + textwrap.indent(
+    SAVED.replace("save(model.state_dict(),", _SAVE_LATER).replace('/saved")', '/saved").result()'), "    "
 )
 STAGES = """
 import os, torch, torch.distributed as dist
@@ -115,13 +123,16 @@ def test_one_rank_predicts_what_four_do(script, tmp_path):
     assert _facts(tmp_path / "one.nprof") == _facts(tmp_path / "four.nprof")
 
 
-def test_a_checkpoint_that_would_lack_shards_is_left_out_with_a_sentence(script, tmp_path):
+@pytest.mark.parametrize("text", [SAVED, SAVED_BY_A_PROCESS], ids=["at_once", "by_a_process"])
+def test_a_checkpoint_that_would_lack_shards_is_left_out_with_a_sentence(script, text, tmp_path):
     chosen = ("--target", "trn2.48xlarge", "--world-size", "4", "--values", "skip")
-    ended = capture(["python", str(script(SAVED))], tmp_path / "saved.nprof", *chosen)
+    ended = capture(["python", str(script(text))], tmp_path / "saved.nprof", *chosen)
     assert ended.returncode == 0, ended.stderr
-    assert "No checkpoint is written: 3 of the ranks" in ended.stderr
+    assert ended.stderr.count("No checkpoint is written: 3 of the ranks") == 1
     assert "went on" in ended.stdout
     assert not (tmp_path / "saved").exists()
+    with neuron_tools.open_profile(tmp_path / "saved.nprof") as profile:
+        assert profile.complete
 
 
 def test_the_stages_of_a_pipeline_are_found_and_run(script, tmp_path):
