@@ -35,6 +35,8 @@ _TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
 _CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
 _TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return", "sdy.return"}
 _DONATED = "tf.aliasing_output"
+_HLO_ALIASES = "mhlo.input_output_alias"
+_HLO_ALIAS = re.compile(r"parameter_number = (\d+).*?output_index = array<i64(?:: (\d+))?>")
 _COPY = "mhlo.copy"  # between XLA's own passes; it removes them where layouts are equal
 _ELEMENT_OF = "stablehlo.get_tuple_element"
 _OF_XLA = {
@@ -112,7 +114,7 @@ def read_module(
     block = entry.regions[0].blocks[0]
     parameters = tuple(reader.define(argument) for argument in block.arguments)
     operations, results = reader.block(block)
-    aliases = _aliases(entry)
+    aliases = _aliases(entry) or _aliases_of_hlo(mlir_module)
     return hlo.Module(
         name=_symbol(entry),
         values=tuple(reader.values),
@@ -136,6 +138,13 @@ def _aliases(function: Any) -> tuple[tuple[int, int], ...]:
         (str(attributes[_DONATED]), position) for position, attributes in given if _DONATED in attributes
     )
     return tuple((int(_parse(result)), position) for result, position in found)
+
+
+def _aliases_of_hlo(module: Any) -> tuple[tuple[int, int], ...]:
+    """The same where the module was HLO, which says it of the whole module."""
+    attributes = module.operation.attributes
+    text = str(attributes[_HLO_ALIASES]) if _HLO_ALIASES in attributes else ""
+    return tuple((int(result or 0), int(parameter)) for parameter, result in _HLO_ALIAS.findall(text))
 
 
 def inherit_framework(operations: Sequence[hlo.Operation], rows: int) -> tuple[hlo.Operation, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from neuron_tools.frontends.torch_xla import METRICS
+from neuron_tools.frontends.torch_xla.marking import sharding_text
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
 from .core import xla_model as xm
@@ -44,5 +45,4 @@ def _set_ir_debug(enabled: bool) -> None:
 
 def _get_xla_sharding_spec(tensor: torch.Tensor) -> str:
     """How a tensor lies over the cores, as XLA writes it; "" where nobody has said so."""
-    sharding = tensor.lazy.sharding if isinstance(tensor, XlaTensor) else None
-    return "" if sharding is None else sharding.text
+    return sharding_text(tensor.lazy) if isinstance(tensor, XlaTensor) else ""

@@ -31,13 +31,27 @@ def addressable_runtime_device_count() -> int:
     return 1 if world_size() > 1 else _spread.core_count()
 
 
-global_device_count = global_runtime_device_count
-addressable_device_count = local_device_count = addressable_runtime_device_count
+global_device_count = world_size
+"""Devices `xla` of the job: one a process, also where that runs a partitioned program on several cores."""
+
+
+def addressable_device_count() -> int:
+    """Devices `xla` of this process."""
+    return 1
 
 
 def local_process_count() -> int:
     """Processes of this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+local_device_count = local_process_count
+"""Devices `xla` of this machine."""
+
+
+def host_index() -> int:
+    """Which of the job's machines this is; there is one."""
+    return 0
 
 
 def is_spmd() -> bool:

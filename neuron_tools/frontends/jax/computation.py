@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.frontends.jax.donation import donors_of, with_donors
 from neuron_tools.frontends.jax.lowering import lower
 from neuron_tools.frontends.jax.partitioning import bytecode_of, partition_count, partitioned
 from neuron_tools.frozen import frozen
@@ -62,4 +63,6 @@ class Computation:
         Raises:
             NeuronToolsError: It cannot be lowered.
         """
-        return lower(self.bytecode if self.part is None else bytecode_of(self.part))
+        if self.part is None:
+            return lower(self.bytecode)
+        return with_donors(lower(bytecode_of(self.part)), donors_of(self.bytecode))

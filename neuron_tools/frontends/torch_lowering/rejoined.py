@@ -19,9 +19,12 @@ from neuron_tools.frozen import frozen
 
 MARK = "Sharding"
 """XLA's name of the custom call that says how its operand lies over devices."""
+FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
+"""Its names of those between a tensor and the parts of it that each device computes with by itself."""
+_SEEN = (MARK, FULL_TO_SHARD, SHARD_TO_FULL)
 SHARDING = "mhlo.sharding"
 """The attribute that says how."""
-WHOLE = "{replicated}"
+WHOLE, MANUAL = "{replicated}", "{manual}"
 _CHLO = {"erf": "chlo.erf", "erf_inv": "chlo.erf_inv", "lgamma": "chlo.lgamma", "digamma": "chlo.digamma"}
 """Functions that XLA has as operations; it takes the others apart."""
 _BATCH_AXES = {ATTENTION_GRADIENT: 2}
@@ -53,7 +56,7 @@ def seen_by_partitioner(
     intrinsic = intrinsic_of(node)
     if intrinsic is None:
         return None
-    is_mark = intrinsic.attributes.get("call_target_name") == MARK
+    is_mark = intrinsic.attributes.get("call_target_name") in _SEEN
     return intrinsic if is_mark or intrinsic.opcode in (BARRIER, *_BATCH_AXES) else None
 
 

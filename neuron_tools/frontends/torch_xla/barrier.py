@@ -15,7 +15,7 @@ from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
 from neuron_tools.frontends.torch_xla.execution import current_graph
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.origin import current_origin
-from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
 _NAME = f"neuron_xla::{BARRIER}"
 
@@ -32,7 +32,7 @@ def put_barrier(tensors: Sequence[torch.Tensor]) -> None:
     graph = current_graph()
     numbers = [ValueNumber(graph.number_of(tensor.lazy, _is_weight(tensor))) for tensor in behind]
     leaves, structure = pytree.tree_flatten(((numbers,), {}))
-    results = [LazyValue(tensor.lazy.inner) for tensor in behind]
+    results = [tensor.lazy.renamed() for tensor in behind]
     graph.add(_operator(), leaves, structure, results, current_origin())
     for tensor, result in zip(behind, results):
         tensor.lazy = result

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.device import native
-from neuron_tools.frontends.torch_xla import attention, collectives, precision, spread
+from neuron_tools.frontends.torch_xla import attention, collectives, manual, precision, spread
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph, is_eager, sync
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
@@ -69,14 +69,16 @@ def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     with native.unrecorded(), spread.whole_values():
         origin = current_origin()
         graph = current_graph()
-        inner = [_inner(leaf) for leaf in leaves]
+        leaves = manual.brought_in(func, leaves, structure)
         before = {id(leaf.lazy.inner): leaf for leaf in leaves if isinstance(leaf, XlaTensor)}
         numbered = [_numbered(leaf) for leaf in leaves]
-        inner_args, inner_kwargs = pytree.tree_unflatten(inner, structure)
-        computed = collectives.finished(func, func(*inner_args, **inner_kwargs))
+        computed = _compute(func, leaves, structure)
         made, made_structure = pytree.tree_flatten(computed)
+        others = [
+            pytree.tree_leaves(_compute(func, leaves, structure, core)) for core in _other_cores(leaves)
+        ]
         dtypes = [_seen(leaf) for leaf in leaves if isinstance(leaf, (XlaTensor, torch.dtype))]
-        results = [_result(value, before, dtypes) for value in made]
+        results = [_result(values, before, dtypes) for values in zip(made, *others)]
         lazies = [_new_lazy(result, before) for result in results]
         graph.add(func, numbered, structure, lazies, origin)
         for tensor in before.values():
@@ -109,9 +111,20 @@ def _has_view(inner: torch.Tensor, size: Sequence[int]) -> bool:
     return True
 
 
-def _inner(leaf: Any) -> Any:
+def _compute(func: Any, leaves: Leaves, structure: pytree.TreeSpec, core: int = 0) -> Any:
+    args, kwargs = pytree.tree_unflatten([_inner(leaf, core) for leaf in leaves], structure)
+    return collectives.finished(func, func(*args, **kwargs))
+
+
+def _other_cores(leaves: Leaves) -> range:
+    """The cores behind the first one, where each has values of its own."""
+    counts = [len(leaf.lazy.by_core or ()) for leaf in leaves if isinstance(leaf, XlaTensor)]
+    return range(1, max(counts, default=0))
+
+
+def _inner(leaf: Any, core: int = 0) -> Any:
     if isinstance(leaf, XlaTensor):
-        return leaf.lazy.inner
+        return leaf.lazy.on(core)
     if isinstance(leaf, torch.device) and leaf.type == "xla":
         return neuron_device()
     return precision.on_device(leaf) if isinstance(leaf, torch.dtype) else leaf
@@ -129,12 +142,15 @@ def _seen(leaf: Any) -> torch.dtype:
     return leaf if isinstance(leaf, torch.dtype) else leaf.dtype
 
 
-def _result(value: Any, before: Mapping[int, XlaTensor], dtypes: Sequence[torch.dtype]) -> Any:
+def _result(values: Sequence[Any], before: Mapping[int, XlaTensor], dtypes: Sequence[torch.dtype]) -> Any:
+    """The result of which these are the values: one of all cores, or one of each."""
+    value = values[0]
     if not isinstance(value, torch.Tensor):
         return value
     if id(value) in before:
         return before[id(value)]
-    return XlaTensor(LazyValue(value), precision.in_program(value.dtype, dtypes))
+    lazy = LazyValue(value) if len(values) == 1 else LazyValue.of_cores(values)
+    return XlaTensor(lazy, precision.in_program(value.dtype, dtypes))
 
 
 def _new_lazy(result: Any, before: Mapping[int, XlaTensor]) -> LazyValue | None:
@@ -212,13 +228,14 @@ def _collective(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     inner_args, inner_kwargs = pytree.tree_unflatten([_inner(leaf) for leaf in leaves], structure)
     made = func(*inner_args, **inner_kwargs)
     dtypes = [tensor.dtype for tensor in before.values()]
-    return pytree.tree_map(lambda value: _result(value, before, dtypes), made)
+    return pytree.tree_map(lambda value: _result((value,), before, dtypes), made)
 
 
 def to_host(value: Any) -> Any:
     """A tensor's values on the CPU, once the device has them; what is no tensor of ours as it is."""
     if not isinstance(value, XlaTensor):
         return value
+    manual.refuse_to_look(value)
     sync()
     METRICS.count("TransferFromDevice")
     METRICS.add("InboundData", value.lazy.inner.nbytes)

@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.origin import Origin
 from neuron_tools.frontends.torch_xla.spread import is_spread
 from neuron_tools.frontends.torch_xla.tensor import LazyValue
@@ -88,6 +89,10 @@ class RecordedGraph:
     def number_of(self, lazy: LazyValue, is_weight: bool = False) -> int:
         """The value's number; one from before the graph becomes an input."""
         if lazy.graph != self.serial:
+            if lazy.by_core is not None:
+                raise XlaError(
+                    "Each core's own part ends with its graph: call disable_manual_sharding before mark_step."
+                )
             self._give_number(lazy)
             self.inputs.append(GraphInput(lazy.number, StoredTensor.of(lazy.inner), is_weight))
             if is_spread():
@@ -143,7 +148,8 @@ class RecordedGraph:
         if lazy is None:
             return None
         self._give_number(lazy)
-        self._made.append((lazy.number, weakref.ref(lazy)))
+        if lazy.by_core is None:  # others are no results
+            self._made.append((lazy.number, weakref.ref(lazy)))
         return lazy.number
 
     def _give_number(self, lazy: LazyValue) -> None:

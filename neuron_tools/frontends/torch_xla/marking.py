@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
-from neuron_tools.frontends.torch_lowering.rejoined import MARK, SHARDING
+from neuron_tools.frontends.torch_lowering.rejoined import MANUAL, MARK, SHARDING
 from neuron_tools.frontends.torch_xla.execution import current_graph
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.origin import current_origin
@@ -18,6 +19,7 @@ from neuron_tools.frontends.torch_xla.sharding import Sharding
 from neuron_tools.frontends.torch_xla.spread import is_spread
 from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
 
+_groups = itertools.count(1)
 _NAME = "neuron_xla::mark_sharding"
 
 
@@ -46,13 +48,38 @@ def move(tensor: XlaTensor, sharding: Sharding) -> None:
         tensor: One that lies over the cores in another way, or a result of the graph.
         sharding: How it lies then.
     """
+    tensor.lazy = marked(tensor, sharding.text)
+    tensor.lazy.sharding = sharding
+
+
+def place(tensor: XlaTensor, sharding: Sharding) -> None:
+    """Let a tensor lie over the cores so from here on, in whatever way it lay."""
+    (move if is_spread() else mark)(tensor, sharding)
+
+
+def alike(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two tensors that lie in the same way, whichever the partitioner chooses; other values as they are."""
+    if not (is_spread() and isinstance(one, XlaTensor) and isinstance(other, XlaTensor)):
+        return one, other
+    group = f"{{unknown shard_as {next(_groups)}}}"
+    return XlaTensor(marked(one, group), one.dtype), XlaTensor(marked(other, group), other.dtype)
+
+
+def sharding_text(value: LazyValue) -> str:
+    """How a value lies, in XLA's text; "" where nobody has said so."""
+    if value.by_core is not None:
+        return MANUAL
+    return value.sharding.text if value.sharding else ""
+
+
+def marked(tensor: XlaTensor, sharding: str) -> LazyValue:
+    """A tensor's value behind a mark of the graph that says how it lies, in XLA's text."""
     graph, before = current_graph(), tensor.lazy
     number = graph.number_of(before, isinstance(tensor, torch.nn.Parameter))
-    leaves, structure = pytree.tree_flatten(((ValueNumber(number), sharding.text), {}))
-    after = LazyValue(before.inner)
-    after.sharding = sharding
+    leaves, structure = pytree.tree_flatten(((ValueNumber(number), sharding), {}))
+    after = before.renamed()
     graph.add(_operator(), leaves, structure, [after], current_origin())
-    tensor.lazy = after
+    return after
 
 
 @cache

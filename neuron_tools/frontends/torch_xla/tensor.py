@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import _utils
@@ -14,6 +14,7 @@ from neuron_tools.device import native
 from neuron_tools.frontends.torch_xla.sharding import Sharding
 
 DEVICE = torch.device("xla", 0)
+Wrapped = TypeVar("Wrapped", bound="XlaTensor")
 
 
 @cache
@@ -37,9 +38,11 @@ class LazyValue:
         number: Its number in that graph.
         sharding: How it lies over the cores of a partitioned program; None where nobody has said so.
         parts: What these have of it; None where they have nothing yet.
+        by_core: Values of each core, where the program computes each core's part by itself; `inner` is the
+            first one's then. None for one value of all.
     """
 
-    __slots__ = ("__weakref__", "graph", "inner", "number", "parts", "sharding")
+    __slots__ = ("__weakref__", "by_core", "graph", "inner", "number", "parts", "sharding")
 
     def __init__(self, inner: torch.Tensor) -> None:
         self.inner = inner
@@ -47,6 +50,22 @@ class LazyValue:
         self.number = -1
         self.sharding: Sharding | None = None
         self.parts: Parts | None = None
+        self.by_core: list[torch.Tensor] | None = None
+
+    @classmethod
+    def of_cores(cls, values: Sequence[torch.Tensor]) -> LazyValue:
+        """What holds a value of each core."""
+        made = cls(values[0])
+        made.by_core = list(values)
+        return made
+
+    def renamed(self) -> LazyValue:
+        """The same values under another number."""
+        return LazyValue(self.inner) if self.by_core is None else LazyValue.of_cores(self.by_core)
+
+    def on(self, core: int) -> torch.Tensor:
+        """The values that a core computes with."""
+        return self.inner if self.by_core is None else self.by_core[core]
 
 
 class XlaTensor(torch.Tensor):
@@ -59,8 +78,15 @@ class XlaTensor(torch.Tensor):
     @staticmethod
     def __new__(cls: type[XlaTensor], lazy: LazyValue, dtype: torch.dtype | None = None) -> XlaTensor:
         """A tensor of a value; `dtype` is what the program sees, where that is not what the device has."""
+        tensor = cls._shell(lazy, dtype)
+        tensor.lazy = lazy
+        return tensor
+
+    @classmethod
+    def _shell(cls: type[Wrapped], lazy: LazyValue, dtype: torch.dtype | None) -> Wrapped:
+        """A tensor that looks like a value, and has none yet."""
         inner = lazy.inner
-        tensor: XlaTensor = torch.Tensor._make_wrapper_subclass(
+        tensor: Wrapped = torch.Tensor._make_wrapper_subclass(
             cls,
             inner.shape,
             strides=inner.stride(),
@@ -68,7 +94,6 @@ class XlaTensor(torch.Tensor):
             dtype=dtype or inner.dtype,
             device=DEVICE,
         )
-        tensor.lazy = lazy
         return tensor
 
     __torch_function__ = torch._C._disabled_torch_function_impl

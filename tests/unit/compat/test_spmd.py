@@ -23,7 +23,8 @@ def xs(monkeypatch):
     assert not xr.is_spmd()
     xr.use_spmd()
     assert xr.is_spmd()
-    assert xr.global_runtime_device_count() == xr.addressable_device_count() == 2
+    assert xr.global_runtime_device_count() == xr.addressable_runtime_device_count() == 2
+    assert xr.global_device_count() == xr.addressable_device_count() == xr.local_device_count() == 1
     yield xs
     sync()
     uninstall()
@@ -138,7 +139,12 @@ def test_batches_are_cut_where_they_have_as_many_dimensions(xs, mesh):
     (one,) = MpDeviceLoader(batches, "xla", input_sharding=cut)
     assert one["rows"].lazy.sharding == mesh.sharding(("data", None))
     assert one["labels"].lazy.sharding is None
-    (one,) = MpDeviceLoader(batches, "xla", input_sharding={"labels": xs.ShardingSpec(mesh, ("data",))})
+    by_key = {"labels": xs.ShardingSpec(mesh, ("data",)), "rows": None}
+    (one,) = MpDeviceLoader(batches, "xla", input_sharding=by_key)
+    with pytest.raises(XlaError, match=r"the keys \['rows'\] and the batch has \['labels', 'rows'\]"):
+        list(MpDeviceLoader(batches, "xla", input_sharding={"rows": cut}))
+    with pytest.raises(XlaError, match="the batch is none"):
+        list(MpDeviceLoader([torch.ones(2)], "xla", input_sharding=by_key))
     with pytest.raises(XlaError, match="got a Mesh: give a ShardingSpec"):
         list(MpDeviceLoader(batches, "xla", input_sharding=mesh))
     assert (one["rows"].lazy.sharding, one["labels"].lazy.sharding) == (None, mesh.sharding(("data",)))
@@ -210,7 +216,7 @@ def test_wrong_uses_get_one_sentence_each(xs, mesh, monkeypatch):
     with pytest.raises(XlaError, match="got 0 parts for 2 cores"):
         xs.mark_sharding(tensor, mesh, ("data", None)).load_local_shards_([])
     with pytest.raises(AbsentError, match="say with mark_sharding how"):
-        xs.enable_manual_sharding(tensor, ("data", None), mesh)
+        xs.xla_sharding.auto_sharding(tensor)
     monkeypatch.setattr(spread, "_on", [False])
     with pytest.raises(XlaError, match="use_spmd"):
         xs.mark_sharding(tensor, mesh, ("data", None))
@@ -224,3 +230,104 @@ def test_a_compiler_that_chooses_and_several_processes_are_refused(xs, monkeypat
     monkeypatch.setattr(xr, "world_size", lambda: 2)
     with pytest.raises(XlaError, match="start it without torchrun"):
         xr.use_spmd()
+
+
+def test_each_core_computes_with_its_own_part(xs, mesh):
+    xs.set_global_mesh(mesh)
+    values, weights = torch.arange(12.0).reshape(4, 3), torch.arange(6.0).reshape(3, 2)
+    part = xs.enable_manual_sharding(values.to("xla"), ("data", None))
+    assert (part.shape, part.sharding_type, part.sharding_spec) == (
+        (2, 3), xs.ShardingType.MANUAL, "{manual}",
+    )  # fmt: skip
+    sums = (part @ weights.to("xla")).cumsum(0)
+    sums += torch.ones(2).to("xla")
+    whole = xs.disable_manual_sharding(sums, ("data", None), (4, 2))
+    expected = (values @ weights).reshape(2, 2, 2).cumsum(1).reshape(4, 2) + 1
+    assert torch.equal(whole.global_tensor.cpu(), expected)
+
+
+def test_parts_by_hand_are_padded_and_what_stands_behind_them_is_left_out(xs, mesh):
+    part = xs.enable_manual_sharding(torch.ones(3).to("xla"), ("data",), mesh=mesh)
+    whole = xs.disable_manual_sharding(part.sum(0, keepdim=True), ("data",), (2,), mesh=mesh)
+    assert whole.cpu().tolist() == [2, 1]
+    again = xs.enable_manual_sharding(torch.ones(3).to("xla"), ("data",), mesh=mesh) + 1
+    assert xs.disable_manual_sharding(again, ("data",), (3,), mesh=mesh).cpu().tolist() == [2, 2, 2]
+
+
+def test_wrong_uses_of_parts_by_hand_get_one_sentence_each(xs, mesh):
+    tensor = torch.ones(4, 2).to("xla")
+    with pytest.raises(XlaError, match="no core's own part"):
+        xs.disable_manual_sharding(tensor, ("data", None), (4, 2), mesh=mesh)
+    part = xs.enable_manual_sharding(tensor, ("data", None), mesh=mesh)
+    with pytest.raises(XlaError, match="each core's own part already"):
+        xs.enable_manual_sharding(part, ("data", None), mesh=mesh)
+    with pytest.raises(XlaError, match="before looking at it"):
+        part.cpu()
+    with pytest.raises(XlaError, match="write each core's own part to a whole tensor"):
+        torch.zeros(2, 2).to("xla").add_(part)
+    with pytest.raises(XlaError, match=r"of \[8, 2\] have \[4, 2\]"):
+        xs.disable_manual_sharding(part, ("data", None), (8, 2), mesh=mesh)
+    sync()
+    with pytest.raises(XlaError, match="before mark_step"):
+        part + 1
+
+
+def test_tensors_that_lie_alike_keep_their_values(xs, mesh):
+    first = xs.mark_sharding(torch.ones(4).to("xla"), mesh, ("data",))
+    ones, others = xs.shard_as({"a": first}, {"a": torch.zeros(4).to("xla")})
+    assert (ones["a"] + others["a"]).cpu().tolist() == [1] * 4
+    with pytest.raises(XlaError, match="two of one structure"):
+        xs.shard_as([first], first)
+
+
+def test_dtensors_words_say_how_tensors_lie(xs):
+    from torch.distributed.tensor import (
+        Partial,
+        Replicate,
+        Shard,
+        distribute_module,
+        distribute_tensor,
+        init_device_mesh,
+    )
+
+    values, mesh = torch.arange(8.0).reshape(4, 2), init_device_mesh("xla", (2,), mesh_dim_names=("data",))
+    tensor = distribute_tensor(values, mesh, [Shard(0)])
+    assert (tensor.placements, tensor.device_mesh.shape) == ((Shard(0),), (2,))
+    assert [shard.data.tolist() for shard in tensor.local_shards] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+    own = xs.XLAShardedTensor(tensor, requires_grad=True)
+    (own * 2).sum().backward()
+    assert torch.equal(own.grad.cpu(), torch.full_like(values, 2))
+    aside = tensor.redistribute(mesh, [Shard(1)], async_op=True)
+    assert (aside.placements, tensor.placements) == ((Shard(1),), (Shard(0),))
+    assert aside.local_shards[0].data.tolist() == [[0], [2], [4], [6]]
+    whole = tensor.redistribute(mesh, [Replicate()])
+    assert (whole.sharding_type, whole.global_tensor) == (xs.ShardingType.REPLICATED, tensor.global_tensor)
+    with pytest.raises(XlaError, match="use Shard or Replicate"):
+        tensor.redistribute(mesh, [Partial()])
+    with pytest.raises(XlaError, match="1 axes and got 2 placements"):
+        distribute_tensor(values, mesh, [Shard(0), Shard(1)])
+    with pytest.raises(XlaError, match="has 2"):
+        distribute_tensor(values, mesh, [Shard(2)])
+    with pytest.raises(XlaError, match="no placements"):
+        (tensor + 1).placements  # noqa: B018  # asking is what is refused
+
+    module = torch.nn.Linear(2, 4).to("xla")
+    distribute_module(
+        module,
+        mesh,
+        lambda name, inner, mesh: distribute_tensor(inner.weight, mesh, [Shard(0)]),
+        lambda inputs, mesh: distribute_tensor(inputs[0], mesh, [Shard(0)]),
+        lambda module, outputs, mesh: outputs + 1,
+    )
+    assert module.weight.lazy.sharding.counts == (2, 1)
+    expected = torch.nn.functional.linear(values, module.weight.cpu(), module.bias.cpu()) + 1
+    torch.testing.assert_close(module(values.to("xla")).cpu(), expected)
+
+
+def test_two_axes_of_a_mesh_cut_one_dimension(xs):
+    from torch.distributed.tensor import Shard
+    from torch_xla.distributed.spmd.placements import convert_to_xla_partition_spec, placements_of
+
+    spec = convert_to_xla_partition_spec(torch.ones(4, 2), [Shard(0), Shard(-1), Shard(0)])
+    assert spec == ((0, 2), 1)
+    assert placements_of((2, 2, 2), spec) == (Shard(0), Shard(1), Shard(0))

@@ -311,3 +311,16 @@ def test_attention_in_inference_mode_is_the_cpus(xm):
     with torch.inference_mode():
         found = attend(*(tensor.to(xm.xla_device()) for tensor in tensors)).cpu()
     torch.testing.assert_close(found, attend(*tensors), rtol=1e-4, atol=1e-5)
+
+
+def test_random_numbers_go_on_from_a_state(xm):
+    xm.set_rng_state(1234)
+    assert xm.get_rng_state() == 1234
+    first = torch.randn(3, device=xm.xla_device())
+    state = xm.get_rng_state()
+    expected = torch.randn(3, device=xm.xla_device())
+    xm.set_rng_state(state)
+    assert torch.equal(torch.randn(3, device=xm.xla_device()).cpu(), expected.cpu())
+    assert not torch.equal(first.cpu(), expected.cpu())
+    xm.set_rng_state(1234)
+    assert torch.equal(torch.randn(3, device=xm.xla_device()).cpu(), first.cpu())

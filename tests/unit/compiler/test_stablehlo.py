@@ -194,6 +194,11 @@ def test_donated_arguments_are_aliases():
     donated = text.replace("%b: tensor<4xf32>", "%b: tensor<4xf32> {tf.aliasing_output = 0 : i32}")
     assert module(donated).aliases == ((0, 1),)
     assert module(text).aliases == ()
+    said_of_all = (
+        'module attributes {mhlo.input_output_alias = [{alias = {kind = "may_alias", parameter_index = '
+        "array<i64>, parameter_number = 1 : i64}, output_index = array<i64>}]} {" + text + "}"
+    )
+    assert module(said_of_all).aliases == ((0, 1),)
 
 
 def test_a_module_without_functions_is_refused():

@@ -283,8 +283,19 @@ def set_rng_state(seed: int, device: str | None = None) -> None:
 
 
 def get_rng_state(device: str | None = None) -> int:
-    """The seed of the device's random numbers."""
-    return int(torch.neuron.initial_seed())
+    """A seed that makes the device's next random numbers again.
+
+    Where some were drawn since the device was seeded, it is seeded anew, with one of them: the numbers from
+    here on are others than without the call, and the same each time.
+    """
+    now = torch.neuron.get_rng_state()
+    seed = int(torch.neuron.initial_seed())
+    torch.neuron.manual_seed(seed)
+    if not torch.equal(torch.neuron.get_rng_state(), now):
+        torch.neuron.set_rng_state(now)
+        seed = int(torch.randint(2**62, (), device="neuron"))
+        torch.neuron.manual_seed(seed)
+    return seed
 
 
 def get_memory_info(device: torch.device | None = None) -> dict[str, int]:

@@ -15,8 +15,14 @@ from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
 
 def _shard(batch: Any, sharding: Any) -> None:
     if isinstance(sharding, Mapping):
+        if not isinstance(batch, Mapping) or not set(batch) <= set(sharding):
+            raise XlaError(
+                f"input_sharding is a dictionary with the keys {sorted(sharding)} and the batch "
+                + (f"has {sorted(batch)}" if isinstance(batch, Mapping) else "is none")
+                + ": name each key of the batch, with None for what is whole."
+            )
         for key, value in batch.items():
-            _shard(value, sharding.get(key))
+            _shard(value, sharding[key])
     elif sharding is not None:
         if not hasattr(sharding, "can_apply"):
             raise XlaError(

@@ -11,7 +11,8 @@ from neuron_tools.frontends.jax import partitioning
 from neuron_tools.frontends.torch_lowering import lowering
 from neuron_tools.frontends.torch_xla import execution, spread
 from neuron_tools.frontends.torch_xla.graph import RecordedGraph
-from neuron_tools.frontends.torch_xla.marking import mark
+from neuron_tools.frontends.torch_xla.manual import enter, leave
+from neuron_tools.frontends.torch_xla.marking import alike, mark
 from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
 from neuron_tools.frontends.torch_xla.tracing import lower_recorded_part
 
@@ -221,3 +222,23 @@ def test_rows_that_are_written_stay_on_their_cores(cores):
     result = table.gather(1, places), table.scatter(1, places, 2.0), table.scatter_add(1, places, table)
     assert not {opcode for opcode in cores.check() if opcode.startswith("all_")}
     assert len(result) == 3
+
+
+@pytest.mark.parametrize(("rows", "how"), [(8, ROWS), (8, COLUMNS), (8, BLOCKS), (8, WHOLE), (10, ROWS)])
+def test_work_of_each_core_on_its_own_part(cores, rows, how):
+    torch.manual_seed(0)
+    table, scale = cores.put(torch.randn(rows, 8), how), cores.put(torch.randn(1))
+    part = enter(table, how)
+    result = leave(part.cumsum(0) * scale + part.sum(1, keepdim=True), how, (rows, 8))
+    after = result @ result.t()
+    assert "custom_call" not in cores.check()
+    assert after.shape == (rows, rows)
+
+
+def test_tensors_lie_as_others_do(cores):
+    table, other = cores.put(torch.randn(8, 8), ROWS), cores.put(torch.randn(8, 8))
+    first, second = alike(table, other)
+    result = first + 1, second * 2
+    cores.check()
+    assert {Sharding.parse(text).counts for text in cores._part.results} == {(CORES, 1)}
+    assert len(result) == 2

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch.utils import _pytree as pytree
 
 from neuron_tools.compat.absent import names_of
 from neuron_tools.frontends.torch_xla import spread
@@ -21,135 +18,26 @@ from neuron_tools.frontends.torch_xla.linear import (
     apply_xla_patch_to_nn_linear,
     xla_patched_nn_linear_forward,
 )
-from neuron_tools.frontends.torch_xla.marking import mark, move
-from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
+from neuron_tools.frontends.torch_xla.manual import enter, leave
+from neuron_tools.frontends.torch_xla.marking import alike, mark, place
+from neuron_tools.frontends.torch_xla.sharding import WHOLE
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
-from .xla_sharded_tensor import ShardingType, XLAShard, XLAShardedTensor
-
-Axis = int | str | None
-PartitionSpec = tuple[Axis | tuple[int | str, ...], ...]
-"""For each dimension of a tensor the axis or axes of the mesh that it is cut along; None: not."""
+from .mesh import HybridMesh, Mesh, PartitionSpec
+from .xla_sharded_tensor import (
+    ShardingType,
+    XLAShard,
+    XLAShardedTensor,
+    unwrap_sharded_tensor,
+    wrap_as_sharded_tensor,
+    wrap_if_sharded,
+)
 
 __getattr__ = names_of(
     __name__,
-    "manual and automatic sharding and DTensor's interface are not simulated; say with mark_sharding how "
-    "tensors lie over the cores.",
+    "shardings that the compiler chooses are not simulated; say with mark_sharding how tensors lie over the "
+    "cores.",
 )
-
-
-class Mesh:
-    """The cores as an array with named axes.
-
-    Args:
-        device_ids: Their numbers, in the order in which they fill the array.
-        mesh_shape: Its extents.
-        axis_names: Names of its axes; empty means none has one.
-
-    Raises:
-        XlaError: The shape is not of as many cores, a core occurs twice, or names and axes do not match.
-    """
-
-    def __init__(
-        self,
-        device_ids: NDArray[Any] | Sequence[int],
-        mesh_shape: Sequence[int],
-        axis_names: Sequence[str] | None = (),
-    ) -> None:
-        self.device_ids = np.asarray(device_ids).ravel()
-        self.mesh_shape = tuple(int(extent) for extent in mesh_shape)
-        self.axis_names = tuple(axis_names or ())
-        if len(self.device_ids) != math.prod(self.mesh_shape):
-            raise XlaError(
-                f"A mesh of shape {self.mesh_shape} has {math.prod(self.mesh_shape)} cores and got "
-                f"{len(self.device_ids)}: let the product of its extents be xr.global_runtime_device_count()."
-            )
-        if len(set(self.device_ids.tolist())) != len(self.device_ids):
-            raise XlaError("A core stands twice in a mesh: name each once.")
-        if self.axis_names and not (
-            len(set(self.axis_names)) == len(self.axis_names) == len(self.mesh_shape)
-        ):
-            raise XlaError(
-                f"A mesh of shape {self.mesh_shape} needs {len(self.mesh_shape)} different names of axes and "
-                f"got {self.axis_names}."
-            )
-
-    def size(self) -> int:
-        """How many cores."""
-        return len(self.device_ids)
-
-    def shape(self) -> OrderedDict[Axis, int]:
-        """Extents by name, or by number where axes have no names."""
-        return OrderedDict(zip(self.axis_names or range(len(self.mesh_shape)), self.mesh_shape))
-
-    def get_logical_mesh(self) -> NDArray[Any]:
-        """The array of the cores' numbers."""
-        return self.device_ids.reshape(self.mesh_shape)
-
-    def get_axis_name_idx(self, name: str) -> int | None:
-        """The number of an axis; None where none has that name."""
-        return self.axis_names.index(name) if name in self.axis_names else None
-
-    def sharding(self, partition_spec: PartitionSpec) -> Sharding:
-        """How a tensor lies that is cut along these axes.
-
-        Raises:
-            XlaError: There is no such axis, or one is used twice.
-        """
-        cut = [self._numbers(axes) for axes in partition_spec]
-        used = [axis for axes in cut for axis in axes]
-        if len(set(used)) != len(used):
-            raise XlaError(
-                f"The partition spec {partition_spec} uses an axis of the mesh twice: use each once."
-            )
-        rest = [axis for axis in range(len(self.mesh_shape)) if axis not in used]
-        cores = self.get_logical_mesh().transpose(*used, *rest).ravel()
-        counts = [math.prod(self.mesh_shape[axis] for axis in axes) for axes in cut]
-        return Sharding.of(counts, [int(core) for core in cores])
-
-    def _numbers(self, axes: Any) -> tuple[int, ...]:
-        if axes is None:
-            return ()
-        return tuple(self._number(axis) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
-
-    def _number(self, axis: int | str) -> int:
-        number = self.get_axis_name_idx(axis) if isinstance(axis, str) else axis
-        if not isinstance(number, int) or not 0 <= number < len(self.mesh_shape):
-            raise XlaError(f"The mesh has no axis {axis!r}; it has {list(self.shape())}.")
-        return number
-
-    def __repr__(self) -> str:
-        return f"Mesh({dict(self.shape())}, cores {self.device_ids.tolist()})"
-
-
-class HybridMesh(Mesh):
-    """A mesh within machines and among them; here there is one machine.
-
-    Args:
-        ici_mesh_shape: Extents within a machine.
-        dcn_mesh_shape: Extents among machines; all 1 by default.
-        axis_names: Names of the axes.
-
-    Raises:
-        XlaError: As in `Mesh`, or the two shapes have not as many axes.
-    """
-
-    def __init__(
-        self,
-        *,
-        ici_mesh_shape: Sequence[int],
-        dcn_mesh_shape: Sequence[int] | None = None,
-        axis_names: Sequence[str] | None = (),
-    ) -> None:
-        among = dcn_mesh_shape or (1,) * len(ici_mesh_shape)
-        self.ici_mesh_shape, self.dcn_mesh_shape = tuple(ici_mesh_shape), tuple(among)
-        if len(self.ici_mesh_shape) != len(self.dcn_mesh_shape):
-            raise XlaError(
-                f"ici_mesh_shape {self.ici_mesh_shape} and dcn_mesh_shape {self.dcn_mesh_shape} must have as "
-                "many axes: write 1 for one that does not reach over machines."
-            )
-        shape = [inner * outer for inner, outer in zip(ici_mesh_shape, among)]
-        super().__init__(np.arange(math.prod(shape)), shape, axis_names)
 
 
 @dataclass
@@ -218,15 +106,15 @@ def mark_sharding(
         XlaError: The program is not partitioned, the tensor is elsewhere or lies over the cores in another
             way already, or mesh or spec do not fit.
     """
-    before, sharding = _checked(t, mesh, partition_spec).lazy.sharding, mesh.sharding(tuple(partition_spec))
+    tensor, sharding = _checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec))
+    before = tensor.lazy.sharding
     if before is not None and before.tiles and before != sharding:
         raise XlaError(
             f"The tensor lies over the cores as {before.text} already: call clear_sharding first, or "
             "annotate_custom_sharding to move it from here on."
         )
-    mark(t, sharding)
-    marked: XLAShardedTensor = wrap_if_sharded(t)
-    return marked
+    mark(tensor, sharding)
+    return wrap_as_sharded_tensor(t, mesh.mesh_shape, mesh.numbered(tuple(partition_spec)))
 
 
 def annotate_custom_sharding(
@@ -243,10 +131,8 @@ def annotate_custom_sharding(
     Raises:
         XlaError: The program is not partitioned, the tensor is elsewhere, or mesh or spec do not fit.
     """
-    place = move if spread.is_spread() else mark
     place(_checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec)))
-    marked: XLAShardedTensor = wrap_if_sharded(t)
-    return marked
+    return wrap_as_sharded_tensor(t, mesh.mesh_shape, mesh.numbered(tuple(partition_spec)))
 
 
 def clear_sharding(t: torch.Tensor) -> torch.Tensor:
@@ -254,13 +140,75 @@ def clear_sharding(t: torch.Tensor) -> torch.Tensor:
     if isinstance(t, XlaTensor) and spread.is_asked_for():
         mark(t, WHOLE)
         t.lazy.sharding = None
-    return t
+    return unwrap_sharded_tensor(t)
 
 
-def wrap_if_sharded(x: Any) -> Any:
-    """A tensor as one of which the parts can be asked for, where it has any."""
-    is_sharded = isinstance(x, XlaTensor) and x.lazy.sharding is not None
-    return XLAShardedTensor(x) if is_sharded and not isinstance(x, XLAShardedTensor) else x
+def shard_as(a: Any, b: Any) -> tuple[Any, Any]:
+    """Let tensors lie as others do, however that is: the partitioner chooses it for both.
+
+    Args:
+        a: Tensors of the device `xla`, in lists, tuples or dicts.
+        b: As many, in the same places.
+
+    Returns:
+        Both; what is made of one of them lets both lie so.
+
+    Raises:
+        XlaError: The two have not the same structure.
+    """
+    ones, structure = pytree.tree_flatten(a)
+    others, other_structure = pytree.tree_flatten(b)
+    if structure != other_structure:
+        raise XlaError(f"shard_as takes two of one structure, and got {structure} and {other_structure}.")
+    pairs = [alike(one, other) for one, other in zip(ones, others)]
+    first, second = zip(*pairs) if pairs else ((), ())
+    return pytree.tree_unflatten(first, structure), pytree.tree_unflatten(second, structure)
+
+
+def enable_manual_sharding(
+    t: torch.Tensor, partition_spec: PartitionSpec, *, mesh: Mesh | None = None
+) -> XLAShardedTensor:
+    """Each core's own part of a tensor: what is made of it, each core computes of its part alone.
+
+    Args:
+        t: Of the device `xla`.
+        partition_spec: One entry a dimension.
+        mesh: All cores of this process; the global one by default.
+
+    Raises:
+        XlaError: As in `mark_sharding`, or there is no mesh.
+    """
+    chosen = _mesh_or_global(mesh)
+    marked = mark_sharding(t, chosen, partition_spec)
+    spec = chosen.numbered(tuple(partition_spec))
+    return XLAShardedTensor(enter(marked.global_tensor, chosen.sharding(spec)), chosen.mesh_shape, spec)
+
+
+def disable_manual_sharding(
+    t: torch.Tensor, partition_spec: PartitionSpec, full_shape: Sequence[int], *, mesh: Mesh | None = None
+) -> XLAShardedTensor:
+    """The tensor of which each core has computed its part.
+
+    Args:
+        t: What `enable_manual_sharding` gave, or what was made of it.
+        partition_spec: Which part each core has, one entry a dimension.
+        full_shape: The tensor's.
+        mesh: All cores of this process; the global one by default.
+
+    Raises:
+        XlaError: It is no core's own part, or mesh, spec and shape do not fit.
+    """
+    chosen = _mesh_or_global(mesh)
+    part = _checked(unwrap_sharded_tensor(t), chosen, partition_spec)
+    spec = chosen.numbered(tuple(partition_spec))
+    return XLAShardedTensor(leave(part, chosen.sharding(spec), full_shape), chosen.mesh_shape, spec)
+
+
+def _mesh_or_global(mesh: Mesh | None) -> Mesh:
+    chosen = mesh or get_global_mesh()
+    if chosen is None:
+        raise XlaError("There is no mesh: give one, or name the program's with set_global_mesh.")
+    return chosen
 
 
 def _checked(t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec) -> XlaTensor:
@@ -336,6 +284,8 @@ __all__ = [
     "HybridMesh", "MarkShardingFunction", "Mesh", "PartitionSpec", "ShardingSpec", "ShardingType",
     "XLAPatchedLinear", "XLAShard", "XLAShardedTensor", "annotate_custom_sharding",
     "apply_backward_optimization_barrier",
-    "apply_xla_patch_to_nn_linear", "clear_sharding", "get_1d_mesh", "get_global_mesh", "mark_sharding",
-    "mark_sharding_with_gradients", "set_global_mesh", "wrap_if_sharded", "xla_patched_nn_linear_forward",
+    "apply_xla_patch_to_nn_linear", "clear_sharding", "disable_manual_sharding",
+    "enable_manual_sharding", "get_1d_mesh", "get_global_mesh", "mark_sharding",
+    "mark_sharding_with_gradients", "set_global_mesh", "shard_as",
+    "unwrap_sharded_tensor", "wrap_as_sharded_tensor", "wrap_if_sharded", "xla_patched_nn_linear_forward",
 ]  # fmt: skip
