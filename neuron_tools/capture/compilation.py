@@ -1,30 +1,33 @@
-"""Modules to Programs for one NeuronCore, through the user's compile cache and compiler options."""
+"""Modules and operations to Programs for one core, through the user's compile cache and compiler options."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.compiler.ready_program import ready_programs
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
-from neuron_tools.neff.cache import cache_of_user
+from neuron_tools.neff.cache import CompileCache, cache_of_user
 from neuron_tools.records.kernel_source import with_kernels
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
+    from neuron_tools.records.executable import Executable
     from neuron_tools.records.program import Program
 
 LARGEST_KEPT_BYTES = 256 * 2**20
 """Tables of a Program beyond which packing it costs more than it saves."""
+_OWN_OPERATORS = ("aten::", "prims::")
+"""PyTorch's: what an operator of another library computes may change while nothing of ours does."""
 
 
 class Compilation:
     """Compiles what a process runs.
 
-    Whole graphs are kept in the cache on disk; single operations are compiled faster than found there.
+    Whole graphs and PyTorch's own operations are kept in the cache on disk, operations with their times.
 
     Attributes:
         options: What the user's flags ask of the compiler.
@@ -68,17 +71,37 @@ class Compilation:
         if found is not None:
             return found.program
         program = compile_logical(module, self._core, self.options)
-        self._keep(key, program)
+        self._keep(program, lambda cache: cache.keep(key, Neff(program)))
         return program
 
-    def _keep(self, key: str, program: Program) -> None:
+    def operation(self, name: str, signature: Hashable, make: Callable[[], Executable]) -> Executable:
+        """A compiled operation with its times, from the cache where it is there.
+
+        Args:
+            name: Qualified operator name.
+            signature: Its `signature_key`.
+            make: Compiles and simulates it.
+        """
+        from neuron_tools.compiler.cached import operation_key
+
+        if self.cache is None or not name.startswith(_OWN_OPERATORS):
+            return make()
+        key = operation_key(signature, self._core, self.options)
+        found = self.cache.find_operation(key)
+        if found is not None:
+            return found
+        made = make()
+        self._keep(made.program, lambda cache: cache.keep_operation(key, made))
+        return made
+
+    def _keep(self, program: Program, keep: Callable[[CompileCache], None]) -> None:
         size = sum(
             table.nbytes for table in (program.instructions, program.waits, program.dmas, program.tiles)
         )
         if self.cache is None or size > LARGEST_KEPT_BYTES:
             return
         try:
-            self.cache.keep(key, Neff(program))
+            keep(self.cache)
         except NeffError as error:
             self._warn(str(error))
             self.cache = None

@@ -225,7 +225,8 @@ class ProcessFacts:
         )
 
 
-MADE_OF_GRAPH = "<eval_with_key>"  # what torch.fx says is the file of the code that it makes
+MADE_OF_GRAPH = "<eval_with_key>"
+"""What torch.fx says is the file of the code that it makes, before a number that counts what a process made."""
 
 
 @dataclass
@@ -295,7 +296,8 @@ def _stack(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def _frame(file: str, line: int, function: str) -> Frame:
-    return Frame(storable(file), int(line), storable(function))
+    name = MADE_OF_GRAPH if file.startswith(MADE_OF_GRAPH) else storable(file)
+    return Frame(name, int(line), storable(function))
 
 
 class DefinitionsReader:

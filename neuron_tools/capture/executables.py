@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
     from neuron_tools.frontends.executables import SharedCode
     from neuron_tools.records.program import Program
-    from neuron_tools.records.simulation import Simulation
 
 FOLDER = "executables"
 UNTIMED = (0, 0, CANNOT_FUSE)  # what did not compile: no executable, no duration
@@ -64,12 +63,12 @@ class ExecutableStore:
 
     def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
         """Executable number, duration in ns and flags of an eager operation's signature."""
-        from neuron_tools.frontends.torch_eager import signature_key
+        from neuron_tools.frontends.torch_eager.canonical import signature_key
 
         key = signature_key(name, arguments)
         with self._lock:
             if key not in self._operations:
-                self._operations[key] = self._operation(name, arguments)
+                self._operations[key] = self._operation(key, name, arguments)
             return self._operations[key]
 
     def for_fusion(self, waiting: list[Any]) -> tuple[int, int, int, int]:
@@ -77,15 +76,23 @@ class ExecutableStore:
         with self._lock:
             return self._fusion.cost_of(waiting)
 
-    def _operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
-        from neuron_tools.frontends.torch_eager import lower_operation
-
-        executable = self._make(lambda: lower_operation(name, arguments), name, "eager")
+    def _operation(self, key: Hashable, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
+        executable = self._guarded(lambda: self._compile_operation(key, name, arguments), name)
         if executable is None:
             return UNTIMED
         self._fusion.add(name, arguments, executable)
-        flags = self._fusion.flags(name, arguments, executable.program)
+        flags = self._fusion.flags(name, executable.program)
         return executable.number, executable.duration_ns, flags | _flags(executable)
+
+    def _compile_operation(self, key: Hashable, name: str, arguments: tuple[Any, ...]) -> Executable:
+        def make() -> Executable:
+            from neuron_tools.frontends.torch_eager.operation import lower_operation
+
+            program = self._compilation.program(lower_operation(name, arguments), whole_graph=False)
+            return self._timed(program, name, "eager")
+
+        started_ns = time.perf_counter_ns()
+        return self._added(self._compilation.operation(name, key, make), started_ns)
 
     def executable_for(
         self,
@@ -107,7 +114,8 @@ class ExecutableStore:
         with self._lock:
             if key not in self._graphs:
                 self._graphs[key] = self._guarded(
-                    lambda: self._time(program, program.name, kind, time.perf_counter_ns()), program.name
+                    lambda: self._added(self._timed(program, program.name, kind), time.perf_counter_ns()),
+                    program.name,
                 )
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
@@ -134,11 +142,10 @@ class ExecutableStore:
                 started_ns = time.perf_counter_ns()
                 simulations = simulate_cores(programs, device_of(self._core))
                 for number, (program, simulation) in enumerate(zip(programs, simulations)):
-                    self._graphs[key, number] = self._numbered(
-                        program, simulation, program.name, "graph", started_ns
-                    )
-            made = [self._graphs[key, number] for number in range(len(programs))]
-        return [(each.number, each.duration_ns) if each else UNTIMED[:2] for each in made]
+                    made = Executable(0, program.name, "graph", program, simulation)
+                    self._graphs[key, number] = self._added(made, started_ns)
+            together = [self._graphs[key, number] for number in range(len(programs))]
+        return [(each.number, each.duration_ns) if each else UNTIMED[:2] for each in together]
 
     def _graph(
         self, module_factory: Callable[[], hlo.Module], name: str, shared: SharedCode | None
@@ -183,19 +190,13 @@ class ExecutableStore:
         with self._lock:
             started_ns = time.perf_counter_ns()
             program = self._compilation.program(module_factory(), whole_graph=kind == "graph")
-            return self._time(program, name, kind, started_ns)
+            return self._added(self._timed(program, name, kind), started_ns)
 
-    def _time(self, program: Program, name: str, kind: str, started_ns: int) -> Executable:
+    def _timed(self, program: Program, name: str, kind: str) -> Executable:
+        """The Program with its simulated times, without a number yet."""
         from neuron_tools.simulator.simulation import simulate
 
-        with self._lock:
-            return self._numbered(program, simulate(program, self._core), name, kind, started_ns)
-
-    def _numbered(
-        self, program: Program, simulation: Simulation, name: str, kind: str, started_ns: int
-    ) -> Executable:
-        with self._lock:
-            return self._added(Executable(0, name, kind, program, simulation), started_ns)
+        return Executable(0, name, kind, program, simulate(program, self._core))
 
     def _added(self, made: Executable, started_ns: int, code: Path | None = None) -> Executable:
         """The executable with its number, stored: without its code where the file `code` has that."""

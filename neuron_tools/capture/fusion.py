@@ -52,11 +52,11 @@ class EagerFusion:
         """Make an operation known."""
         self._known.setdefault(executable.number, Known(name, arguments, executable))
 
-    def flags(self, name: str, arguments: tuple[Any, ...], program: Program) -> int:
+    def flags(self, name: str, program: Program) -> int:
         """Whether an operation may join others, or only others it."""
-        from neuron_tools.frontends.torch_eager.fused import can_fuse
+        from neuron_tools.frontends.torch_eager.schema import can_fuse
 
-        if program.warnings or len(program.instructions) > MOST_INSTRUCTIONS or not can_fuse(name, arguments):
+        if program.warnings or len(program.instructions) > MOST_INSTRUCTIONS or not can_fuse(name):
             return CANNOT_FUSE
         return BEGINS_FUSION if _has_product(program) else 0
 

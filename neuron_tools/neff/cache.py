@@ -1,8 +1,9 @@
 """Compiled computations on disk: what was compiled once for a target and options is not compiled again.
 
-One `MODULE_KEY/model.neff` per key, as AWS's cache names them, below one folder that any number of processes
-share. A file appears whole or not at all, so readers need no lock; the folder's size is kept below a limit by
-removing what was not used for the longest time.
+One `MODULE_KEY/model.neff` per graph, as AWS's cache names them, and one `OPERATION_KEY/executable.npz` per
+single operation, which holds its times too, below one folder that any number of processes share. A file
+appears whole or not at all, so readers need no lock; the folder's size is kept below a limit by removing what
+was not used for the longest time.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ import pwd
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from neuron_tools.neff.archive import Neff, NeffError, read_neff
 from neuron_tools.neff.files import write_whole
+from neuron_tools.records.executable import Executable, ExecutableError, load, packed
 
 URL_VARIABLE = "NEURON_COMPILE_CACHE_URL"
 LIMIT_VARIABLE = "NEURON_TOOLS_COMPILE_CACHE_BYTES"
 DEFAULT_LIMIT_BYTES = 2 * 2**30
 OFF = ("off", "none", "0")
-_FOLDER, _NAME = "MODULE_", "model.neff"
+_GRAPH, _OPERATION = ("MODULE_", "model.neff"), ("OPERATION_", "executable.npz")
 _LOW_WATER = 0.8  # how full the folder is after a clean-up
+Found = TypeVar("Found", Neff, Executable)
 
 
 class CompileCache:
@@ -40,17 +44,11 @@ class CompileCache:
 
     def find(self, key: str) -> Neff | None:
         """The computation kept under a key; None where there is none, or what is there is damaged."""
-        path = self._path(key)
-        if not path.is_file():
-            return None
-        try:
-            neff = read_neff(path)
-        except NeffError:
-            _remove(path)
-            return None
-        with suppress(OSError):
-            os.utime(path)
-        return neff
+        return _read(self._path(key), read_neff)
+
+    def find_operation(self, key: str) -> Executable | None:
+        """The operation kept under a key, with its times; None where there is none, or it is damaged."""
+        return _read(self._path(key, _OPERATION), load)
 
     def keep(self, key: str, neff: Neff) -> None:
         """Keep a computation, and remove old ones where the folder gets too large.
@@ -58,11 +56,21 @@ class CompileCache:
         Raises:
             NeffError: The disk is full or the folder cannot be written; nothing half-written is left.
         """
-        data = neff.to_bytes()
+        self._keep(self._path(key), neff.to_bytes())
+
+    def keep_operation(self, key: str, executable: Executable) -> None:
+        """Keep a compiled operation with its times.
+
+        Raises:
+            NeffError: As for `keep`.
+        """
+        self._keep(self._path(key, _OPERATION), packed(executable))
+
+    def _keep(self, path: Path, data: bytes) -> None:
         if len(data) > self.limit_bytes:
             return
         try:
-            _write(self._path(key), data)
+            _write(path, data)
         except OSError as error:
             raise NeffError(
                 f"The compile cache {self.folder} cannot be written ({error.strerror}): free some space, or "
@@ -90,8 +98,9 @@ class CompileCache:
             _remove(path)
         self._known_bytes = None
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{_FOLDER}{key}" / _NAME
+    def _path(self, key: str, kind: tuple[str, str] = _GRAPH) -> Path:
+        prefix, name = kind
+        return self.folder / f"{prefix}{key}" / name
 
     def _make_room(self, added_bytes: int) -> None:
         """Files that other processes add or remove meanwhile only make the count a little wrong."""
@@ -116,11 +125,26 @@ class CompileCache:
     def _files(self) -> list[tuple[int, int, Path]]:
         """(time of last use in ns, bytes, path) of each file."""
         found = []
-        for path in self.folder.glob(f"{_FOLDER}*/{_NAME}"):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime_ns, status.st_size, path))
+        for prefix, name in (_GRAPH, _OPERATION):
+            for path in self.folder.glob(f"{prefix}*/{name}"):
+                with suppress(OSError):
+                    status = path.stat()
+                    found.append((status.st_mtime_ns, status.st_size, path))
         return found
+
+
+def _read(path: Path, read: Callable[[Path], Found]) -> Found | None:
+    """What a file holds, marked as used; None where there is none, or it was damaged and is removed."""
+    if not path.is_file():
+        return None
+    try:
+        found = read(path)
+    except (NeffError, ExecutableError):
+        _remove(path)
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return found
 
 
 def _write(path: Path, data: bytes) -> None:

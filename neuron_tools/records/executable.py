@@ -108,6 +108,18 @@ def save(executable: Executable, path: Path) -> None:
     Raises:
         OSError: The disk is full or the folder cannot be written.
     """
+    _write(path, _members(executable))
+
+
+def packed(executable: Executable) -> bytes:
+    """What `save` writes."""
+    stream = BytesIO()
+    np.savez(stream, **_members(executable))
+    return stream.getvalue()
+
+
+def _members(executable: Executable) -> dict[str, Any]:
+    """The arrays of an executable's file by name."""
     program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX, Program)
     simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX, Simulation)
     second: dict[str, Any] = {}
@@ -126,7 +138,7 @@ def save(executable: Executable, path: Path) -> None:
         "kernel": kernel,
         "second": second,
     }
-    _write(path, {"header": _text(header), **arrays, **times, **kernel_arrays})
+    return {"header": _text(header), **arrays, **times, **kernel_arrays}
 
 
 def _facts(executable: Executable) -> dict[str, Any]:

@@ -15,15 +15,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.torch_eager.layout import common_order, turned
+from neuron_tools.frontends.torch_eager.schema import resolve
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frozen import frozen
-
-
-class UnknownOperator(NeuronToolsError):
-    """The device reported an operator that this PyTorch does not have."""
 
 
 @frozen
@@ -59,12 +55,6 @@ class Call:
             first += count
         return positions
 
-    @property
-    def writes_several_lists(self) -> bool:
-        """Whether it writes more than one list of tensors, in an order of its own."""
-        written = [argument for argument in self.target._schema.arguments if argument.is_write]
-        return len([argument for argument in written if "List" in str(argument.type)]) > 1
-
     def place(self, builder: GraphBuilder, leaf: Any) -> Any:
         """The argument `leaf` as the graph has it: tensors become parameters in storage order, then views."""
         if isinstance(leaf, NumberTensor):
@@ -86,23 +76,6 @@ def read_call(name: str, arguments: tuple[Any, ...]) -> Call:
     args = tuple(value for value, argument in zip(values, schema) if not argument.kwarg_only)
     kwargs = {argument.name: value for value, argument in zip(values, schema) if argument.kwarg_only}
     return Call(target, args, kwargs, order)
-
-
-def resolve(name: str) -> Any:
-    """The operator overload of a qualified name.
-
-    Raises:
-        UnknownOperator: There is no such operator.
-    """
-    qualified, _, overload = name.partition(".")
-    namespace, _, base = qualified.partition("::")
-    try:
-        return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
-    except AttributeError as error:
-        message = (
-            f"PyTorch {torch.__version__} has no operator {name}: is the module that defines it imported?"
-        )
-        raise UnknownOperator(message) from error
 
 
 def _read(entry: Any) -> Any:

@@ -70,17 +70,6 @@ class NotFusable(Exception):
         self.position = position
 
 
-def can_fuse(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Whether an operator can be part of a fused execution at all.
-
-    Those that write tensors given by name (`out=`) may get other memory on the way, those that write several
-    lists write them in an order of their own.
-    """
-    call = read_call(name, arguments)
-    by_name = any(each.is_write and each.kwarg_only for each in call.target._schema.arguments)
-    return not (call.writes_several_lists or by_name)
-
-
 def lower_fused(operations: Sequence[WaitingOperation], name: str) -> Module:
     """Lower operators that run as one execution.
 

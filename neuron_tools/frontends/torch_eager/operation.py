@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_eager.arguments import Call, read_call
 from neuron_tools.frontends.torch_eager.canonical import canonical_arguments
+from neuron_tools.frontends.torch_eager.schema import writes_several_lists
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.lowering import lower
@@ -63,7 +64,7 @@ def _add(builder: GraphBuilder, call: Call) -> Any:
     nodes = [call.place(builder, leaf) for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(nodes, structure)
     result = builder.call(call.target, args, kwargs, row=0)
-    if not call.writes_several_lists:
+    if not writes_several_lists(call.target):
         for position, new in zip(call.written_leaves, builder.written):
             builder.take_over(new, nodes[position])
     return result

@@ -37,7 +37,7 @@ def test_a_graph_comes_from_the_cache_as_it_was_compiled(environment, monkeypatc
     assert (found.hlo, found.framework, found.tensors) == (expected.hlo, expected.framework, expected.tensors)
 
 
-def test_single_operations_are_not_kept(environment):
+def test_modules_of_single_operations_are_not_kept(environment):
     Compilation(CORE, pytest.fail, environment).program(module(), whole_graph=False)
     assert kept(environment) == 0
 

@@ -14,8 +14,8 @@ from neuron_tools.capture.options import DEFAULT_EAGER_FUSION, CaptureOptions, e
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.device.native import BEGINS_FUSION, CANNOT_FUSE
 from neuron_tools.errors import UsageError
-from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.frontends.torch_eager.fused import WaitingOperation, result_of
+from neuron_tools.frontends.torch_eager.operation import lower_operation
 from neuron_tools.records.executable import Executable
 from neuron_tools.simulator.simulation import simulate
 

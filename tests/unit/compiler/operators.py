@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.compiler.hlo import Module
-from neuron_tools.frontends.torch_eager import lower_operation
+from neuron_tools.frontends.torch_eager.operation import lower_operation
 from tests.unit.frontends.signatures import describe_call
 
 DRAWN_BY_A_CORE = 272e9

@@ -7,8 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from neuron_tools.frontends.torch_eager import signature_key
-from neuron_tools.frontends.torch_eager.canonical import canonical_number
+from neuron_tools.frontends.torch_eager.canonical import canonical_number, signature_key
 
 TENSOR = ("tensor", "float32", (4,), (1,), 0, True)
 

@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from neuron_tools.frontends.torch_eager.fused import (
     NotFusable,
     WaitingOperation,
-    can_fuse,
     lower_fused,
     result_of,
 )
@@ -165,14 +164,3 @@ def test_a_part_of_what_was_made_cannot_be_written() -> None:
     with pytest.raises(NotFusable) as refusal:
         fused(lambda x: (x + 1)[1].mul_(3), torch.ones(4, 6))
     assert refusal.value.position == 1
-
-
-def test_operators_with_outputs_given_by_name_are_not_fused() -> None:
-    x = torch.ones(4)
-    assert not can_fuse("aten::add.out", describe_call(aten.add.out, (x, x), {"out": x}))
-    assert can_fuse("aten::add_.Tensor", describe_call(aten.add_.Tensor, (x, x), {}))
-    lists = ([x], [x], [x], [x], [x], [x])
-    adam = aten._fused_adamw_.default
-    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
-    entries = describe_call(adam, lists, {**options, "amsgrad": False, "maximize": False})
-    assert not can_fuse("aten::_fused_adamw_", entries)

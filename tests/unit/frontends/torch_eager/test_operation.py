@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from neuron_tools.frontends.torch_eager import lower_operation
-from neuron_tools.frontends.torch_eager.arguments import UnknownOperator
+from neuron_tools.frontends.torch_eager.operation import lower_operation
+from neuron_tools.frontends.torch_eager.schema import UnknownOperator
 from tests.unit.frontends.signatures import describe, describe_call
 
 aten = torch.ops.aten

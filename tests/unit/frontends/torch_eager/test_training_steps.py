@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from neuron_tools.frontends.torch_eager import lower_operation
+from neuron_tools.frontends.torch_eager.operation import lower_operation
 from tests.unit.frontends.signatures import SignatureRecorder
 
 

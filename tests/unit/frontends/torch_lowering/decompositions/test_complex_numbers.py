@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from neuron_tools.frontends.torch_eager import lower_operation
+from neuron_tools.frontends.torch_eager.operation import lower_operation
 from tests.unit.frontends.lowered import lowered
 from tests.unit.frontends.signatures import describe
 
