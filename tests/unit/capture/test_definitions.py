@@ -19,7 +19,7 @@ def test_a_stack_begins_where_somebody_wrote_the_code():
     )
 
 
-def test_where_all_code_was_made_of_a_graph_it_is_shown_without_the_number_of_the_graph():
+def test_where_all_code_was_made_of_a_graph_it_is_shown_without_its_number():
     assert stack_of(MADE) == (Frame("<eval_with_key>", 102, "forward"),)
 
 
