@@ -226,7 +226,7 @@ class ProcessFacts:
 
 
 MADE_OF_GRAPH = "<eval_with_key>"
-"""What torch.fx says is the file of the code that it makes, before a number that counts what a process made."""
+"""What torch.fx says is the file of code that it makes, before a number that counts what a process made."""
 
 
 @dataclass
