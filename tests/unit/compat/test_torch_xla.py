@@ -1,5 +1,6 @@
 """`torch_xla` as training scripts for Trn1 use it, and who may find it."""
 
+import ast
 import importlib.util
 import io
 import os
@@ -253,6 +254,7 @@ def test_narrow_types_on_the_device_and_the_programs_own_in_the_program(tmp_path
 
 SPAWNS = """
 import torch
+import torch_xla.core.functions as xf
 import torch_xla.core.xla_model as xm
 import torch_xla.distributed.xla_multiprocessing as xmp
 
@@ -263,6 +265,39 @@ def run(index, folder):
     xm.mark_step()
     with open(f"{folder}/{index}", "w") as file:
         print(xm.get_ordinal(), xm.xrt_world_size(), total.cpu().tolist(), file=file)
+        print(xm.rendezvous("alone", str(index).encode(), [index]), file=file)
+        print(xm.rendezvous("all", str(index).encode(), [1, 0]), file=file)
+        print(*through_collectives(index), sep="\\n", file=file)
+
+
+def through_collectives(index):
+    value = torch.tensor([index + 2.0, 3.0], device="xla", requires_grad=True)
+    for reduce_type in (xm.REDUCE_SUM, xm.REDUCE_MUL, xm.REDUCE_MAX):
+        (gradient,) = torch.autograd.grad(xf.all_reduce(reduce_type, value, 2.0).sum(), value)
+        yield gradient.tolist()
+    (gradient,) = torch.autograd.grad((xf.all_gather(value) * torch.arange(4.0, device="xla")).sum(), value)
+    yield gradient.tolist()
+    weights, rows = torch.arange(4.0).view(1, 4), torch.arange(8.0).view(4, 2) + index
+    yield xf.distributed_mm(weights[:, 2 * index : 2 * index + 2].to("xla"), rows.to("xla"), 2).tolist()
+    yield (weights @ rows).tolist()
+    torch.manual_seed(0)
+    batches, norm, expected = torch.rand(4, 3, 2), xf.SyncBatchNorm(3).to("xla"), torch.nn.BatchNorm1d(3)
+    own = norm(batches[2 * index : 2 * index + 2].to("xla"))
+    whole = expected(batches)
+    torch.testing.assert_close(own.cpu(), whole[2 * index : 2 * index + 2])
+    torch.testing.assert_close(norm.running_mean.cpu(), expected.running_mean)
+    biased = (expected.running_var - 0.9) * 7 / 8  # of the eight values of a channel
+    torch.testing.assert_close(norm.running_var.cpu() - 0.9, biased)
+    own[:, :, 0].square().sum().backward()
+    whole[:, :, 0].square().sum().backward()
+    total = xm.all_reduce(xm.REDUCE_SUM, norm.weight.grad)
+    torch.testing.assert_close(total.cpu(), expected.weight.grad)
+    torch.testing.assert_close(norm.eval()(batches.to("xla")).cpu(),
+                               torch.nn.functional.batch_norm(batches, *statistics(norm)))
+
+
+def statistics(norm):
+    return norm.running_mean.cpu(), norm.running_var.cpu(), norm.weight.cpu(), norm.bias.cpu()
 
 
 if __name__ == "__main__":
@@ -276,8 +311,14 @@ def test_spawned_processes_reduce_together(tmp_path):
     program.write_text(SPAWNS.replace("FOLDER", str(tmp_path)))
     ended = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "0").read_text() == "0 2 [3.0, 3.0]\n"
-    assert (tmp_path / "1").read_text() == "1 2 [3.0, 3.0]\n"
+    for index in range(2):
+        total, alone, both, *gradients = (tmp_path / str(index)).read_text().splitlines()
+        assert total == f"{index} 2 [3.0, 3.0]"
+        assert (alone, both) == (f"[b'{index}']", "[b'1', b'0']")
+        summed, multiplied, largest, gathered, product, expected = map(ast.literal_eval, gradients)
+        assert (summed, multiplied) == ([2, 2], [2 * (3 - index), 6])
+        assert (largest, gathered) == ([2 * index, 2], [2 * index, 2 * index + 1])
+        assert product == expected
 
 
 def _attended(device, kind):

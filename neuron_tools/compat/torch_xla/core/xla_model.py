@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TextIO
 
 import torch
@@ -135,13 +136,28 @@ def master_print(*args: Any, fd: TextIO | None = None, local: bool = False, flus
 
 
 def rendezvous(tag: str, payload: bytes = b"", replicas: Sequence[int] = ()) -> list[bytes]:
-    """Wait until all processes are here; returns what each brought."""
+    """Wait until processes are here; returns what each brought.
+
+    Args:
+        tag: Accepted for compatibility.
+        payload: What this one brings.
+        replicas: Ordinals of those that meet, in the order of what is returned; all by default.
+    """
     _front_end.sync()
     if not has_others():
         return [payload]
-    brought: list[Any] = [None] * xrt_world_size()
-    dist.all_gather_object(brought, payload)
-    return brought
+    ordinals = tuple(replicas) or tuple(range(xrt_world_size()))
+    brought: list[Any] = [None] * len(ordinals)
+    dist.all_gather_object(brought, payload, _group_that_meets(frozenset(ordinals)))
+    return [brought[sorted(ordinals).index(ordinal)] for ordinal in ordinals]
+
+
+@cache
+def _group_that_meets(ordinals: frozenset[int]) -> dist.ProcessGroup | None:
+    """Their group, which they alone make; None for all."""
+    if len(ordinals) == xrt_world_size():
+        return None
+    return dist.new_group(sorted(ordinals), use_local_synchronization=True)
 
 
 def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
