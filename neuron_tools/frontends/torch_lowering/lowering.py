@@ -20,7 +20,9 @@ from neuron_tools.frontends.torch_lowering.batched_products import keep_batch_ax
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, split_results
 from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import intrinsic_of, operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.loops import has_loops, join_loops
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
+from neuron_tools.frontends.torch_lowering.recurrence import recurrence_of
 from neuron_tools.frontends.torch_lowering.rejoined import (
     WHOLE,
     Shardings,
@@ -55,8 +57,8 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
     """
 
     def finish(builder: GraphBuilder, results: Sequence[fx.Node], partitioned: Partition) -> Module:
-        module = _lower_rest(builder, partitioned, framework)
-        whole = splice(module, partitioned, len(builder.parameters))
+        module, left = _lower_rest(builder, partitioned, framework)
+        whole = splice(module, left, len(builder.parameters))
         named = replace(whole, name=name, aliases=_aliases(builder, results))
         return with_own_results(named, [node.meta.get("row", 0) for node in results])
 
@@ -90,12 +92,13 @@ def lower_to_text(build: Build) -> PortableModule:
     """
 
     def finish(_: GraphBuilder, __: Sequence[fx.Node], partitioned: Partition) -> PortableModule:
-        missing = (str(cut.intrinsic.attributes.get("call_target_name", "")) for cut in partitioned.cuts)
         with mlir.LOCK:
-            text = str(mlir.to_stablehlo(partitioned.graph))
-        return PortableModule(text, partitioned.results, tuple(dict.fromkeys(missing)))
+            module = mlir.to_stablehlo(partitioned.graph)
+            cuts = join_loops(module, partitioned).cuts
+        missing = (str(cut.intrinsic.attributes.get("call_target_name", "")) for cut in cuts)
+        return PortableModule(str(module), partitioned.results, tuple(dict.fromkeys(missing)))
 
-    return _until_it_lowers(build, lambda: GraphBuilder(lambda node: None), finish)
+    return _until_it_lowers(build, lambda: GraphBuilder(recurrence_of), finish)
 
 
 @frozen
@@ -139,6 +142,7 @@ def lower_part(
         keep_batch_axes(partitioned.graph)
         with mlir.LOCK:
             module = mlir.to_stablehlo(partitioned.graph)
+            partitioned = join_loops(module, partitioned)
             text = rejoin(module, partitioned, Shardings(len(builder.parameters), shardings, written))
         part = split(text, devices, [position not in written for position in range(len(results))])
         read = read_part(
@@ -211,19 +215,23 @@ def _refuse_everything(builder: GraphBuilder) -> None:
 
 def _lower_rest(
     builder: GraphBuilder, partitioned: Partition, framework: Sequence[FrameworkOperation]
-) -> Module:
-    """The module of what was not cut out; the cuts' results are its last parameters."""
-    extra = sum(len(cut.results) for cut in partitioned.cuts)
+) -> tuple[Module, Partition]:
+    """The module of what was not cut out, and what is still cut: that gives its last parameters."""
     names = [str(node.target) for node in builder.parameters]
-    if not any(node.op == "call_function" for node in partitioned.graph.nodes):
-        return _passed_through(partitioned.graph, builder, names, framework)
+    calls = any(node.op == "call_function" for node in partitioned.graph.nodes)
+    if not calls and not has_loops(partitioned):
+        return _passed_through(partitioned.graph, builder, names, framework), partitioned
     with mlir.LOCK:
-        return read_module(
-            mlir.to_stablehlo(partitioned.graph),
+        module = mlir.to_stablehlo(partitioned.graph)
+        left = join_loops(module, partitioned)
+        extra = sum(len(cut.results) for cut in left.cuts)
+        read = read_module(
+            module,
             framework=tuple(framework),
             parameter_kinds=(*builder.kinds, *["input"] * extra),
             parameter_names=(*names, *[""] * extra),
         )
+    return read, left
 
 
 def _passed_through(

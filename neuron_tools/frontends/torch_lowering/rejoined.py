@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,11 @@ from torch_mlir import ir
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, BARRIER
 from neuron_tools.frontends.jax.batched_calls import PART_OF_CALL, WHOLE_CALL, BatchedCall
+from neuron_tools.frontends.torch_lowering.blocks import declare, entry, order, terminator
 from neuron_tools.frontends.torch_lowering.indices import simplify_indices
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name
-from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, in_order
+from neuron_tools.frontends.torch_lowering.partition import Cut, Partition
+from neuron_tools.frontends.torch_lowering.recurrence import recurrence_of
 from neuron_tools.frozen import frozen
 
 MARK = "Sharding"
@@ -50,6 +52,9 @@ def seen_by_partitioner(
     intrinsic_of: Callable[[fx.Node], Intrinsic | None], node: fx.Node
 ) -> Intrinsic | None:
     """What a call becomes that torch-mlir shall not see and a partitioner can; None for others."""
+    recurrence = recurrence_of(node)
+    if recurrence is not None:
+        return recurrence
     known = activation(operator_name(node.target))
     if known is not None:
         return known if known.attributes["function"] in _CHLO else None
@@ -69,11 +74,11 @@ def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
         shardings: How parameters and results of the whole computation lie over devices.
     """
     with module.context, ir.Location.unknown():
-        (function,) = [each for each in module.body if each.operation.name == "func.func"]
+        function = entry(module)
         block = function.regions[0].blocks[0]
         for number, cut in enumerate(partitioned.cuts):
             _put_back(block, cut, number)
-        _order(block)
+        order(block)
         simplify_indices(block)
         _end(block, partitioned.results)
         for position in reversed(range(shardings.parameters, len(block.arguments))):
@@ -104,7 +109,7 @@ def _part_of_cut(operation: Operation, cuts: Sequence[Cut]) -> Operation:
 def _put_back(block: Any, cut: Cut, number: int) -> None:
     results = [block.arguments[position] for position in cut.results]
     name, attributes = _operation(cut, number)
-    end = _terminator(block)
+    end = terminator(block)
     operands = [end.operands[position] for position in cut.operands]
     is_barrier = cut.intrinsic.opcode == BARRIER  # it gives all that it takes
     made = ir.Operation.create(
@@ -120,33 +125,9 @@ def _put_back(block: Any, cut: Cut, number: int) -> None:
         before.replace_all_uses_with(after)
 
 
-def _terminator(block: Any) -> Any:
-    return block.operations[len(block.operations) - 1].operation
-
-
-def _order(block: Any) -> None:
-    """Let each operation stand after those that make its operands."""
-    end = _terminator(block)
-    operations = [each.operation for each in block.operations][:-1]
-    makers = {result: at for at, operation in enumerate(operations) for result in operation.results}
-    needed = [sorted({makers[value] for value in _used(each) if value in makers} - {at})
-              for at, each in enumerate(operations)]  # fmt: skip
-    for at in in_order(needed):
-        operations[at].move_before(end)
-
-
-def _used(operation: Any) -> Iterator[Any]:
-    """Operands of an operation, also those that its regions take from outside."""
-    yield from operation.operands
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _used(inner.operation)
-
-
 def _end(block: Any, results: Sequence[int]) -> None:
     """Let the function return these of what it returned."""
-    end = _terminator(block)
+    end = terminator(block)
     wanted = [end.operands[position] for position in results]
     ir.Operation.create(end.name, operands=wanted, ip=ir.InsertionPoint(end))
     end.erase()
@@ -154,15 +135,12 @@ def _end(block: Any, results: Sequence[int]) -> None:
 
 def _declare(function: Any, block: Any, shardings: Shardings) -> None:
     """Let the function say what it takes and gives now, and how that lies."""
-    results = [value.type for value in _terminator(block).operands]
-    taken = [argument.type for argument in block.arguments]
+    declare(function)
+    taken, given = range(len(block.arguments)), range(len(terminator(block).operands))
     attributes = function.attributes
-    attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, results))
-    arguments = [_described(shardings.taken.get(at, WHOLE)) for at in range(len(taken))]
+    arguments = [_described(shardings.taken.get(at, WHOLE)) for at in taken]
     attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
-    attributes["res_attrs"] = ir.ArrayAttr.get(
-        [_described(shardings.given.get(at)) for at in range(len(results))]
-    )
+    attributes["res_attrs"] = ir.ArrayAttr.get([_described(shardings.given.get(at)) for at in given])
 
 
 def _described(sharding: str | None) -> Any:

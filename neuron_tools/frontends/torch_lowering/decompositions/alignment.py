@@ -1,4 +1,4 @@
-"""The loss of connectionist temporal classification (Graves et al. 2006) and its gradient, frame by frame.
+"""The loss of connectionist temporal classification (Graves et al. 2006), its gradient: loops over frames.
 
 States are the target's labels with a blank before, between and after them. The result's size depends on the
 longest target: it has states for as many labels as there can be.
@@ -7,16 +7,15 @@ longest target: it has states for as many labels as there can be.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from neuron_tools.frontends.torch_lowering.decompositions.registry import replaces
+from neuron_tools.frontends.torch_lowering.recurrence import recur, step
 
 _aten = torch.ops.aten
-
-LONGEST_SEQUENCE = 512
-"""Frames of the longest sequence: every frame takes operations of its own."""
 
 
 @replaces(_aten._ctc_loss.default, _aten._ctc_loss.Tensor)
@@ -101,41 +100,45 @@ def _emitted(log_probs: Any, states: Any) -> Any:
 
 def _beginnings(emitted: Any, skips: Any) -> Any:
     """Log probability of all paths up to each frame that end in each state."""
-    first = torch.arange(emitted.shape[2]) < 2
-    rows = [torch.where(first, emitted[:, 0], -math.inf)]
-    for frame in range(1, _frames(emitted)):
-        before = rows[-1]
-        skipped = torch.where(skips, _moved(before, 2), -math.inf)
-        rows.append(_log_sum(before, _moved(before, 1), skipped) + emitted[:, frame])
-    return torch.stack(rows, 1)
+    before = torch.where(torch.arange(emitted.shape[2]) == 0, 0.0, -math.inf).to(emitted.dtype)
+    _, (rows,) = recur(_extended, [before.expand_as(emitted[:, 0])], [emitted.transpose(0, 1)], [skips])
+    return rows.transpose(0, 1)
+
+
+@step
+def _extended(carried: Sequence[Any], row: Sequence[Any], fixed: Sequence[Any]) -> tuple[Any, Any]:
+    """Paths one frame longer; before the first frame they are in the first state, of which they may go on."""
+    (before,), (emitted,), (skips,) = carried, row, fixed
+    skipped = torch.where(skips, _moved(before, 2), -math.inf)
+    paths = _log_sum(before, _moved(before, 1), skipped) + emitted
+    return [paths], [paths]
 
 
 def _endings(emitted: Any, skips: Any, input_lengths: Any, target_lengths: Any) -> Any:
     """Log probability of all paths from each frame on that begin in each state; -inf after the sequence."""
     ends = _ends(target_lengths, emitted.shape[2])
     skipped_to = _moved(skips.to(emitted.dtype), -2, 0.0) > 0
-    following = torch.full_like(emitted[:, 0], -math.inf)
-    rows = []
-    for frame in reversed(range(_frames(emitted))):
-        skipped = torch.where(skipped_to, _moved(following, -2), -math.inf)
-        inside = _log_sum(following, _moved(following, -1), skipped) + emitted[:, frame]
-        is_last = (input_lengths == frame + 1).unsqueeze(1)
-        following = torch.where(is_last & ends, emitted[:, frame], inside)
-        rows.append(following)
-    return torch.stack(rows[::-1], 1)
+    is_last = (input_lengths == torch.arange(1, emitted.shape[1] + 1).unsqueeze(1)).unsqueeze(2)
+    after = torch.full_like(emitted[:, 0], -math.inf)
+    tables = [emitted.transpose(0, 1), is_last]
+    _, (rows,) = recur(_prolonged, [after], tables, [ends, skipped_to], backwards=True)
+    return rows.transpose(0, 1)
+
+
+@step
+def _prolonged(carried: Sequence[Any], row: Sequence[Any], fixed: Sequence[Any]) -> tuple[Any, Any]:
+    """Paths that begin one frame earlier, or that are the last frame alone."""
+    (following,), (emitted, is_last), (ends, skipped_to) = carried, row, fixed
+    skipped = torch.where(skipped_to, _moved(following, -2), -math.inf)
+    inside = _log_sum(following, _moved(following, -1), skipped) + emitted
+    paths = torch.where(is_last & ends, emitted, inside)
+    return [paths], [paths]
 
 
 def _ends(target_lengths: Any, states: int) -> Any:
     """[batch, states]: the last label, and the blank behind it, with which a path may end."""
     places, end = torch.arange(states), 2 * target_lengths.unsqueeze(1)
     return (places == end) | (places == end - 1)
-
-
-def _frames(emitted: Any) -> int:
-    frames = int(emitted.shape[1])
-    if frames > LONGEST_SEQUENCE:
-        raise NotImplementedError("a long sequence is not taken apart")
-    return frames
 
 
 def _moved(row: Any, places: int, fill: float = -math.inf) -> Any:

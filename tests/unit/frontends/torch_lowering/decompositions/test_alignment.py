@@ -54,3 +54,11 @@ def test_without_labels_every_frame_is_blank(log_probs, targets):
     arguments = torch.randn(3), log_probs, targets, INPUTS, none
     (found,) = lowered(aten._ctc_loss_backward.Tensor, *arguments, *expected, BLANK)
     torch.testing.assert_close(found, aten._ctc_loss_backward.Tensor(*arguments, *expected, BLANK))
+
+
+def test_the_loss_of_many_frames_is_lowered():
+    log_probs = torch.randn(700, 1, CLASSES).log_softmax(-1)
+    targets, lengths = torch.tensor([[1, 2, 2, 3]]), (torch.tensor([700]), torch.tensor([4]))
+    loss, alpha = lowered(aten._ctc_loss.Tensor, log_probs, targets, *lengths, BLANK)
+    expected = aten._ctc_loss.Tensor(log_probs, targets, *lengths, BLANK)
+    torch.testing.assert_close([loss, alpha], list(expected))
