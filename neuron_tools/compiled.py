@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -36,6 +37,8 @@ except ModuleNotFoundError as error:
 Values = TypeVar("Values", bound=npt.NDArray[Any])
 Function = TypeVar("Function", bound=Callable[..., Any])
 LOCK_NAME = "neuron-tools.lock"
+LONGEST_WAIT_S = 120.0
+"""Seconds that a process waits for the code that another one compiles before it does so itself."""
 SHIPPED_CODE = Path(__file__).parent / "compiled_loops"
 SHIPPED_CPU = ("x86-64-v3", "")
 """Processor and further features that the shipped code is for, as numba's index spells them."""
@@ -77,7 +80,8 @@ def _compiled(function: Function, *signature: Any, **options: Any) -> Function:
         with suppress(
             RuntimeError
         ):  # no folder can be written to keep the result in: each process compiles anew
-            dispatcher._cache = KeptCode(function)
+            kept = dispatcher._cache = KeptCode(function)
+            dispatcher._compiler.compile = kept.giving_up(dispatcher._compiler.compile)
         for each in signature:
             dispatcher.compile(each)
         if signature:
@@ -90,17 +94,28 @@ class KeptCode(FunctionCache):
 
     numba numbers the files of a function's signatures by an index that it reads and then replaces: two
     processes that keep different signatures at once would take one number, and the one's code would later
-    run as the other's. Here only one process writes in a folder at a time.
+    run as the other's. Here only one process writes in a folder at a time, and only one compiles a function:
+    those that need it meanwhile, as the ranks of a training do, wait and take its code.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._turn = Turn(Path(self.cache_path) / f"{self._impl.filename_base}.lock")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for one signature: the wheel's, else what this machine keeps, else None.
 
-        numba's own method first loads all that it compiles with, SciPy's linear algebra included, which takes
-        longer than most of our loops run. Code that is compiled needs numba's runtime alone.
+        Where it is None this process has its turn to compile until `save_overload`. numba's own method first
+        loads all that it compiles with, SciPy's linear algebra included, which takes longer than most of our
+        loops run. Code that is compiled needs numba's runtime alone.
         """
         rtsys.initialize(target_context)
-        return self._load_shipped(sig, target_context) or self._load_overload(sig, target_context)
+        found = self._load_shipped(sig, target_context) or self._load_overload(sig, target_context)
+        if found is None and self._turn.begin():
+            found = self._load_overload(sig, target_context)  # another process may have kept it meanwhile
+            if found is not None:
+                self._turn.end()
+        return found
 
     def _load_shipped(self, sig: Any, target_context: Any) -> Any:
         folder = SHIPPED_CODE / str(self._py_func.__module__)
@@ -114,8 +129,78 @@ class KeptCode(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the code for one signature; a full disk is no reason to fail."""
-        with suppress(OSError), _alone(self.cache_path):
-            super().save_overload(sig, data)
+        try:
+            with suppress(OSError), _alone(self.cache_path):
+                super().save_overload(sig, data)
+        finally:
+            self._turn.end()
+
+    def giving_up(self, compiler: Function) -> Function:
+        """numba's compiler for this function; where it fails, the next process has its turn.
+
+        Args:
+            compiler: Compiles the function for the types of its arguments.
+        """
+
+        def compile_or_end(*arguments: Any) -> Any:
+            try:
+                return compiler(*arguments)
+            except BaseException:
+                self._turn.end()
+                raise
+
+        return cast(Function, compile_or_end)
+
+
+class Turn:
+    """A lock in a file, held by the one process that compiles a function.
+
+    It goes with the process that holds it. Where it cannot be had, each process compiles for itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Know the file of the lock.
+
+        Args:
+            path: The file, which is there while one has its turn.
+        """
+        self._path = path
+        self._held: int | None = None
+
+    def begin(self) -> bool:
+        """Wait until no other process compiles the function; returns whether this one's turn has begun."""
+        if self._held is not None:  # it compiles the function for other types already
+            return False
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_CREAT | os.O_WRONLY)
+            if _is_locked(file):
+                self._held = file
+            else:
+                os.close(file)
+        return self._held is not None
+
+    def end(self) -> None:
+        """Let the next process have its turn, if this one has it."""
+        if self._held is None:
+            return
+        with suppress(OSError):
+            self._path.unlink()
+        fcntl.flock(self._held, fcntl.LOCK_UN)
+        os.close(self._held)
+        self._held = None
+
+
+def _is_locked(file: int) -> bool:
+    """Lock a file once no other process holds it, or give up after `LONGEST_WAIT_S`."""
+    latest = time.monotonic() + LONGEST_WAIT_S
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() >= latest:
+            return False
+        time.sleep(0.02)
 
 
 @cache

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numba import types
 from numba.core.caching import FunctionCache
+from numba.core.errors import TypingError
 
-from neuron_tools.compiled import KeptCode, compiled, compiled_as, copy_bytes, grown
+from neuron_tools.compiled import KeptCode, Turn, compiled, compiled_as, copy_bytes, grown
 
 SOURCE = """
 def total(numbers):
@@ -103,6 +104,36 @@ def test_a_signature_that_is_named_is_compiled_at_once_and_no_other(total):
     assert made(np.arange(4)) == 6
     with pytest.raises(TypeError):
         made(np.arange(4) + 0.5)
+
+
+def test_of_processes_that_need_a_function_at_once_one_compiles_it(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import numpy as np
+from neuron_tools.compiled import compiled
+{SOURCE.replace("def total", "@compiled" + chr(10) + "def total")}
+input()
+assert total(np.arange(4)) == 6
+print(total.stats.cache_hits.total())
+""")
+    pipe = subprocess.PIPE
+    runs = [subprocess.Popen([sys.executable, program], stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
+    for run in runs:
+        run.stdin.write("go\n")
+        run.stdin.flush()
+    assert sorted(int(run.communicate()[0]) for run in runs) == [0, 1, 1]
+
+
+def test_a_function_that_does_not_compile_keeps_no_other_process_waiting(total, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.compiled.LONGEST_WAIT_S", 0)
+    with pytest.raises(TypingError):
+        compiled(total)(3)
+    file = tmp_path / "__pycache__" / f"{KeptCode(total)._impl.filename_base}.lock"
+    waiting = Turn(file)
+    assert waiting.begin()
+    assert not Turn(file).begin()
+    waiting.end()
+    assert kept_files(tmp_path) == []
 
 
 def test_one_keeps_code_at_a_time(total, monkeypatch):
