@@ -37,8 +37,8 @@ class Layout:
 
     @property
     def text(self) -> str:
-        """ "dp 64, tp 8"."""
-        return ", ".join(f"{name} {degree}" for name, degree in self.degrees)
+        """ "dp 64, tp 8": degrees of 1 are left out."""
+        return ", ".join(f"{name} {degree}" for name, degree in self.degrees if degree > 1) or "one rank"
 
     def fill(self, arguments: Sequence[str]) -> tuple[str, ...]:
         """A command with `{dp}` and the like, and `{ranks}`, replaced.

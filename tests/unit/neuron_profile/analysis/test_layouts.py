@@ -17,6 +17,11 @@ def test_every_combination_is_a_layout():
     assert [(each.text, each.ranks) for each in found] == [("dp 2, tp 8", 16), ("dp 4, tp 8", 32)]
 
 
+def test_a_layout_is_called_by_what_it_shares():
+    assert Layout((("pp", 1), ("dp", 4), ("tp", 1))).text == "dp 4"
+    assert Layout((("dp", 1), ("tp", 1))).text == "one rank"
+
+
 def test_degrees_go_where_the_command_says():
     layout = Layout((("pp", 2), ("dp", 4), ("tp", 8)))
     assert layout.fill(["--tp={tp}", "{pp}", "{ranks}"]) == ("--tp=8", "2", "64")
