@@ -17,8 +17,8 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frozen import frozen
 
 POLL_SECONDS = 1.0
-_ENDING_SECONDS, _ENDING_POLL_SECONDS = 1.0, 0.02
-"""Python's resource tracker ends just after the processes that it serves."""
+_ENDING_SECONDS, _LONGEST_ENDING_SECONDS, _ENDING_POLL_SECONDS = 1.0, 10.0, 0.02
+"""Python's resource tracker ends just after the processes that it serves, a rank after the one that began."""
 SIGNAL_STATUS = 128  # a shell reports a command that a signal ended as 128 + the signal's number
 
 
@@ -99,21 +99,34 @@ def _follow(
 
 
 def _outlived(group: int) -> bool:
-    """Whether processes of a group still run; those that are about to end are given the time."""
-    deadline = time.monotonic() + _ENDING_SECONDS
-    while runs := _runs(group):
-        if time.monotonic() >= deadline:
-            break
+    """Whether processes of a group still run; those that are about to end are given the time.
+
+    That is processor time, for which a busy machine lets them wait, or time in which they use none.
+    """
+    first = before = _used_seconds(group)
+    begun = changed = time.monotonic()
+    while used := _used_seconds(group):
+        now = time.monotonic()
+        if used != before:
+            before, changed = used, now
+        spent = sum(seconds - first.get(process, 0.0) for process, seconds in used.items())
+        if max(spent, now - changed) >= _ENDING_SECONDS or now - begun >= _LONGEST_ENDING_SECONDS:
+            return True
         time.sleep(_ENDING_POLL_SECONDS)
-    return runs
+    return False
 
 
-def _runs(group: int) -> bool:
-    """Whether a group has a process that has not ended: one that nobody has waited for yet has."""
-    return _signal_group(group, 0) and any(
-        process.info["status"] not in (None, psutil.STATUS_ZOMBIE) and _group(process.pid) == group
-        for process in psutil.process_iter(["status"])
-    )
+def _used_seconds(group: int) -> dict[int, float]:
+    """Processor time of each process of a group that runs: one that nobody has waited for yet has ended."""
+    if not _signal_group(group, 0):
+        return {}
+    return {
+        process.pid: process.info["cpu_times"].user + process.info["cpu_times"].system
+        for process in psutil.process_iter(["status", "cpu_times"])
+        if process.info["status"] not in (None, psutil.STATUS_ZOMBIE)
+        and process.info["cpu_times"] is not None
+        and _group(process.pid) == group
+    }
 
 
 def _group(process_id: int) -> int:

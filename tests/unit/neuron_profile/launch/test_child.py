@@ -1,7 +1,9 @@
+import itertools
 import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,10 @@ def python(code: str) -> list[str]:
 
 def nothing() -> None:
     """A tick that does nothing."""
+
+
+def nothing_for(seconds: float) -> None:
+    """A sleep that takes no time."""
 
 
 @pytest.mark.parametrize("status", [0, 1, 77])
@@ -114,3 +120,23 @@ def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
     broken.chmod(0o755)
     with pytest.raises(LaunchError, match="cannot be started: Exec format error"):
         run([str(broken)], os.environ, nothing)
+
+
+def test_a_process_that_a_busy_machine_holds_up_may_come_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processor time counts, and time in which it uses none."""
+    seconds = iter([{7: 3.0}, {7: 3.1}, {7: 3.2}, {7: 3.3}, {}])
+    clock = iter([0.0, 0.9, 1.8, 2.7])
+    monkeypatch.setattr(child, "_used_seconds", lambda group: next(seconds))
+    monkeypatch.setattr(child, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=nothing_for))
+    assert not child._outlived(7)
+
+
+@pytest.mark.parametrize(("step_seconds", "used"), [(0.1, 0.5), (1.1, 0.0), (0.9, 0.01)])
+def test_a_process_that_works_on_or_rests_or_takes_long_is_left(
+    step_seconds: float, used: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers, steps = itertools.count(), itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(steps) * step_seconds, sleep=nothing_for)
+    monkeypatch.setattr(child, "_used_seconds", lambda group: {7: next(numbers) * used})
+    monkeypatch.setattr(child, "time", clock)
+    assert child._outlived(7)
