@@ -272,3 +272,14 @@ def test_attention_whose_heads_are_joined_without_a_copy_is_compiled(xla, provid
     attended.transpose(1, 2).contiguous().view(2, 64, 128).sum().backward()
     sync()
     assert provider.last.operations
+
+
+def test_compilations_are_counted_once_and_those_of_eager_mode_by_themselves(xla, provider):
+    for _ in range(3):
+        torch.ones(5, 7, device=xla).sum().item()
+    assert [len(METRICS.samples[name]) for name in ("CompileTime", "ExecuteTime")] == [1, 3]
+    value = torch.ones(5, 9).to(xla)
+    with execution.eagerly(True):
+        value.exp()
+    assert [len(METRICS.samples[name]) for name in ("EagerOpCompileTime", "EagerOpExecuteTime")] == [1, 1]
+    assert len(METRICS.samples["ExecuteTime"]) == 3
