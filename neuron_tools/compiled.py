@@ -26,6 +26,7 @@ try:
     from llvmlite.binding import get_host_cpu_features
     from numba.core import cgutils, types
     from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime.nrt import rtsys
     from numba.extending import intrinsic, is_jitted
 except ModuleNotFoundError as error:
@@ -65,8 +66,8 @@ def compiled_with(**options: Any) -> Callable[[Function], Function]:
 
 
 def compiled_as(signature: Any) -> Callable[[Function], Function]:
-    """The same for arguments of these types alone: compiled when it is defined, and not once more for each
-    constant or read-only array that it is called with."""
+    """The same for arguments of these types alone: compiled when it is first called, and not once more for
+    each constant or read-only array that it is called with."""
 
     def compile_function(function: Function) -> Function:
         return _compiled(function, signature, error_model="numpy")
@@ -82,11 +83,37 @@ def _compiled(function: Function, *signature: Any, **options: Any) -> Function:
         ):  # no folder can be written to keep the result in: each process compiles anew
             kept = dispatcher._cache = KeptCode(function)
             dispatcher._compiler.compile = kept.giving_up(dispatcher._compiler.compile)
-        for each in signature:
-            dispatcher.compile(each)
         if signature:
-            dispatcher.disable_compile()
+            _compile_when_used(dispatcher, signature)
     return cast(Function, dispatcher)
+
+
+def _compile_when_used(dispatcher: Any, signatures: tuple[Any, ...]) -> None:
+    """Compile for these types alone, at the first call from Python or from what is compiled.
+
+    What only kept code calls is in that code: it is not even read from disk.
+    """
+    template = dispatcher.get_call_template
+
+    def compile_all() -> None:
+        with global_compiler_lock:
+            if "get_call_template" in vars(dispatcher):
+                for each in signatures:
+                    dispatcher.compile(each)
+                dispatcher.disable_compile()
+                del dispatcher.get_call_template
+
+    def compile_for_args(*arguments: Any, **named: Any) -> Any:
+        """What numba calls with the arguments then: the function again, which now has its code."""
+        compile_all()
+        return dispatcher
+
+    def get_call_template(arguments: Any, named: Any) -> Any:
+        compile_all()
+        return template(arguments, named)
+
+    dispatcher._compile_for_args = compile_for_args
+    dispatcher.get_call_template = get_call_template
 
 
 class KeptCode(FunctionCache):

@@ -99,7 +99,7 @@ print(doubled.stats.cache_hits.total())
     assert run() == "1\n"
 
 
-def test_a_signature_that_is_named_is_compiled_at_once_and_no_other(total):
+def test_a_signature_that_is_named_is_compiled_and_no_other(total):
     made = compiled_as(types.int64(types.int64[::1]))(total)
     assert made(np.arange(4)) == 6
     with pytest.raises(TypeError):
@@ -215,3 +215,64 @@ def test_shipped_code_of_another_source_is_not_used(total, shipped, tmp_path):
     made = {}
     exec(compile((tmp_path / "total.py").read_text(), str(tmp_path / "total.py"), "exec"), made)
     assert compiled(made["total"])(np.arange(4)) == -6
+
+
+PARTS = """
+import sys
+import numpy as np
+from numba import types
+from neuron_tools.compiled import compiled_as
+
+@compiled_as(types.int64(types.int64))
+def doubled(number):
+    return 2 * number
+
+@compiled_as(types.int64(types.int64[::1]))
+def total(numbers):
+    result = 0
+    for number in numbers:
+        result += doubled(number)
+    return result
+
+assert not total.overloads
+assert total(np.arange(4)) == 12
+print(len(total.overloads), len(doubled.overloads))
+"""
+
+
+def test_what_only_kept_code_calls_is_not_even_read(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PARTS)
+
+    def run():
+        return subprocess.run(
+            [sys.executable, str(program)], capture_output=True, text=True, check=True
+        ).stdout
+
+    assert run() == "1 1\n"
+    assert run() == "1 0\n"
+
+
+def test_a_function_that_does_not_compile_says_so_each_time(total):
+    made = compiled_as(types.int64(types.int64))(total)
+    for _ in range(2):
+        with pytest.raises(TypingError):
+            made(3)
+
+
+def test_threads_that_call_first_at_once_compile_for_the_named_types_alone(total):
+    made = compiled_as(types.int64(types.int64[::1]))(total)
+    start = threading.Barrier(4)
+    answers = []
+
+    def call():
+        start.wait()
+        answers.append(made(np.arange(5)))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [10] * 4
+    assert len(made.overloads) == 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from neuron_tools.capture.host_samples.called import called
 from neuron_tools.capture.host_samples.reading import SampledStack
 from neuron_tools.frozen import frozen
-from neuron_tools.records.program import Frame
 
 PYTHON = "python"
 BACKWARD = "_engine_run_backward"
@@ -34,10 +34,10 @@ class _Files:
     activity: Activity
     functions: re.Pattern[str] | None = None
 
-    def matches(self, frame: Frame) -> bool:
-        if not self.files.search(frame.file):
+    def matches(self, file: str, function: str) -> bool:
+        if not self.files.search(file):
             return False
-        return self.functions is None or self.functions.search(frame.function) is not None
+        return self.functions is None or self.functions.search(function) is not None
 
 
 def _files(pattern: str, kind: str, detail: str = "", functions: str = "") -> _Files:
@@ -101,6 +101,7 @@ _LIBRARIES = (
     _files(r"/(threading|queue|selectors|concurrent/futures/\w+)\.py$", "lock"),
     _files(r"/multiprocessing/(synchronize|queues|connection)\.py$", "lock"),
 )
+_RULES = {"loading": _LOADING, "tracing": _TRACING, "libraries": _LIBRARIES}
 
 
 def _calls(pattern: str, kind: str, detail: str = "") -> tuple[re.Pattern[str], Activity]:
@@ -135,13 +136,13 @@ def activity_of(stack: SampledStack, blocked: bool) -> Activity:
     Args:
         blocked: It waits for something without Python's lock, or for that lock.
     """
-    for rules in (_LOADING, _TRACING):
+    for rules in ("loading", "tracing"):
         found = _of_frames(stack, rules)
         if found is not None:
             return _loading_more_closely(stack, found)
     function = called(stack)
     of_call = next((activity for pattern, activity in _CALLS if pattern.search(function)), None)
-    found = _of_frames(stack, _LIBRARIES)
+    found = _of_frames(stack, "libraries")
     if found is not None and not (found.kind in ("lock", "optimizer") and of_call is not None):
         return found
     if of_call is not None:
@@ -149,13 +150,16 @@ def activity_of(stack: SampledStack, blocked: bool) -> Activity:
     return (_of_waiting(stack) if blocked else None) or Activity(PYTHON)
 
 
-def _of_frames(stack: SampledStack, rules: tuple[_Files, ...]) -> Activity | None:
+def _of_frames(stack: SampledStack, rules: str) -> Activity | None:
     """That of the innermost frame which tells one."""
-    for frame in stack.frames:
-        for rule in rules:
-            if rule.matches(frame):
-                return rule.activity
-    return None
+    found = (_of_frame(rules, frame.file, frame.function) for frame in stack.frames)
+    return next((activity for activity in found if activity is not None), None)
+
+
+@lru_cache(maxsize=1 << 14)
+def _of_frame(rules: str, file: str, function: str) -> Activity | None:
+    """What the first of the rules for a frame tells."""
+    return next((rule.activity for rule in _RULES[rules] if rule.matches(file, function)), None)
 
 
 def _loading_more_closely(stack: SampledStack, found: Activity) -> Activity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,14 @@ class SampledStack:
             ValueError, KeyError, TypeError: The line is not what is asked for.
         """
         first, last, left, right = (int(number) for number in line["span"])
-        frames = tuple(
-            Frame(storable(file), int(number), storable(function))
-            for file, number, function in line["frames"]
-        )
+        frames = tuple(_frame(*frame) for frame in line["frames"])
         return cls(frames, (first, last, left, right), str(line["op"]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _frame(file: str, number: int, function: str) -> Frame:
+    """A frame, once for all stacks that it is in."""
+    return Frame(storable(file), int(number), storable(function))
 
 
 @frozen

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from neuron_profile.launch.artifact import capture_artifact
-from neuron_tools.capture.artifact import Repetition
 from neuron_tools.errors import UsageError
 
 
@@ -41,6 +39,9 @@ def session_profile(neff: Path | None, session: Path | None) -> Iterator[tuple[s
     elif neff is None:
         raise UsageError(f"Name the artifact that {session} tells of with -n FILE.neff.")
     else:
+        from neuron_profile.launch.artifact import capture_artifact
+        from neuron_tools.capture.artifact import Repetition
+
         with tempfile.TemporaryDirectory(prefix="neuron-session-") as folder:
             place = Path(folder) / f"{session.stem}.nprof"
             yield tuple(map(str, capture_artifact(neff, place, None, (None, "fixed", ()), Repetition())))
