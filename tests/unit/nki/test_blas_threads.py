@@ -14,7 +14,7 @@ from tests.unit.nki.kernels import floats, on_chip, tile
 @pytest.fixture
 def threads():
     """How many threads a product has now; two outside of kernels."""
-    blas_threads._libraries.cache_clear()  # SciPy brings one of its own, which another test may have loaded meanwhile
+    blas_threads._libraries.cache_clear()  # another test may have loaded SciPy, which brings one of its own
     libraries = ThreadpoolController().select(user_api="blas")
     assert libraries, "NumPy has no library for products whose threads can be set"
     with libraries.limit(limits=2):
