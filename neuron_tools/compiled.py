@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -182,7 +183,8 @@ class KeptCode(FunctionCache):
 class Turn:
     """A lock in a file, held by the one process that compiles a function.
 
-    It goes with the process that holds it. Where it cannot be had, each process compiles for itself.
+    It goes with the process that holds it, which those that it forks do not. Where it cannot be had, each
+    process compiles for itself.
     """
 
     def __init__(self, path: Path) -> None:
@@ -193,6 +195,7 @@ class Turn:
         """
         self._path = path
         self._held: int | None = None
+        _turns.add(self)
 
     def begin(self) -> bool:
         """Wait until no other process compiles the function; returns whether this one's turn has begun."""
@@ -200,11 +203,13 @@ class Turn:
             return False
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_CREAT | os.O_WRONLY)
-            if _is_locked(file):
-                self._held = file
-            else:
-                os.close(file)
+            file = os.open(self._path, os.O_CREAT | os.O_WRONLY, 0o666)
+            try:
+                if _is_locked(file):
+                    self._held = file
+            finally:
+                if self._held is None:
+                    os.close(file)
         return self._held is not None
 
     def end(self) -> None:
@@ -214,8 +219,24 @@ class Turn:
         with suppress(OSError):
             self._path.unlink()
         fcntl.flock(self._held, fcntl.LOCK_UN)
-        os.close(self._held)
-        self._held = None
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave the turn, if there is one, to the process that this one was forked from."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
+_turns: WeakSet[Turn] = WeakSet()
+
+
+def _leave_turns() -> None:
+    for turn in _turns:
+        turn.leave()
+
+
+os.register_at_fork(after_in_child=_leave_turns)
 
 
 def _is_locked(file: int) -> bool:

@@ -31,7 +31,7 @@ class Compilation:
 
     Attributes:
         options: What the user's flags ask of the compiler.
-        cache: Where graphs are kept; None where it is switched off or cannot be written.
+        cache: Where graphs and operations are kept; None where it is switched off.
 
     Args:
         core: What to compile for.
@@ -50,6 +50,7 @@ class Compilation:
         self._warn = warn
         self.options = flags.options
         self.cache = cache_of_user(environment, flags.cache_directory)
+        self._keeps = True
 
     def program(self, module: hlo.Module, *, whole_graph: bool) -> Program:
         """The module's Program, from the cache where it is there; it knows the sources of its kernels."""
@@ -98,10 +99,10 @@ class Compilation:
         size = sum(
             table.nbytes for table in (program.instructions, program.waits, program.dmas, program.tiles)
         )
-        if self.cache is None or size > LARGEST_KEPT_BYTES:
+        if self.cache is None or not self._keeps or size > LARGEST_KEPT_BYTES:
             return
         try:
             keep(self.cache)
         except NeffError as error:
             self._warn(str(error))
-            self.cache = None
+            self._keeps = False

@@ -135,7 +135,7 @@ class CompileCache:
 
 def _read(path: Path, read: Callable[[Path], Found]) -> Found | None:
     """What a file holds, marked as used; None where there is none, or it was damaged and is removed."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises where the folder is closed or its name too long
         return None
     try:
         found = read(path)

@@ -1,5 +1,6 @@
 import errno
 import fcntl
+import os
 import subprocess
 import sys
 import threading
@@ -276,3 +277,40 @@ def test_threads_that_call_first_at_once_compile_for_the_named_types_alone(total
         thread.join()
     assert answers == [10] * 4
     assert len(made.overloads) == 1
+
+
+def in_child(act):
+    """Exit status of a forked process that does something: 0 where that gives True."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if act() is True else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_process_has_no_part_in_the_turn_of_its_parent(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.compiled.LONGEST_WAIT_S", 0)
+    turn = Turn(tmp_path / "lock")
+    assert turn.begin()
+    assert in_child(lambda: turn.end() is None) == 0
+    assert in_child(lambda: not turn.begin()) == 0
+    assert not Turn(tmp_path / "lock").begin()
+    turn.end()
+    assert in_child(turn.begin) == 0
+
+
+def test_a_turn_goes_with_its_process_though_one_that_it_forked_lives_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.compiled.LONGEST_WAIT_S", 0)
+    path, (reads, writes) = tmp_path / "lock", os.pipe()
+
+    def begin_and_fork():
+        turn = Turn(path)
+        begun = turn.begin()
+        if os.fork() == 0:
+            os.close(writes)
+            os.read(reads, 1)  # until the test ends
+        return begun
+
+    assert in_child(begin_and_fork) == 0
+    assert Turn(path).begin()
+    os.close(writes)
+    os.close(reads)

@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/util/SmallVector.h>
 
 #include <bit>
@@ -269,6 +271,7 @@ const char* dtype_name(at::ScalarType dtype) {
 Signature signature_of(const OperatorInfo& info, const Stack& stack) {
   Hasher hasher;
   hasher.mix(0, info.hash);
+  hasher.mix(19, static_cast<uint64_t>(c10::typeMetaToScalarType(c10::get_default_dtype())));  // of what names none
   const size_t base = stack.size() - info.argument_count;
   for (int i = 0; i < info.argument_count; ++i) {
     hasher.value(stack[base + i]);

@@ -10,6 +10,8 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
+import torch
+
 _LARGEST_SPECIAL = 16.0
 
 
@@ -21,11 +23,13 @@ def canonical_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def signature_key(name: str, arguments: tuple[Any, ...]) -> Hashable:
     """Equal for two signatures of one operator that lower to the same module.
 
+    PyTorch's default type is part of it: quotients and roots of integers have it.
+
     Args:
         name: Qualified operator name.
         arguments: As the device passes them.
     """
-    return (name, _hashable(canonical_arguments(arguments)))
+    return (name, str(torch.get_default_dtype()), _hashable(canonical_arguments(arguments)))
 
 
 def canonical_number(number: float) -> float:

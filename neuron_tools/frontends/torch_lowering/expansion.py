@@ -52,7 +52,7 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
     Raises:
         Exception: Whatever tracing raises where the operator cannot be traced without values.
     """
-    key = (target, structure, tuple(map(signature, leaves)))
+    key = (target, structure, tuple(map(signature, leaves)), torch.get_default_dtype())
     expansion = _EXPANSIONS.get(key)
     if expansion is None:
         dense = [_dense(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]

@@ -80,6 +80,20 @@ def test_a_number_that_is_nothing_special_makes_no_new_signature(tmp_path):
     assert len(log.of(RecordKind.OPERATION, "aten::leaky_relu")) == 12
 
 
+def test_another_default_type_is_another_signature(tmp_path):
+    """Quotients and roots of integers have that type, and take the time of it."""
+
+    def program():
+        x = torch.arange(1, 4, device="neuron")
+        for default in (torch.float32, torch.float64, torch.float32):
+            torch.set_default_dtype(default)
+            x.sqrt()
+
+    log = record(program, tmp_path / "log")
+    assert [name for name, _ in log.signatures].count("aten::sqrt") == 2
+    assert len(set(log.of(RecordKind.OPERATION, "aten::sqrt")["executable"])) == 2
+
+
 def test_backward_operations_carry_their_forward_operation(tmp_path):
     log = record(train_step, tmp_path / "log")
     (forward,) = log.of(RecordKind.OPERATION, "aten::addmm")

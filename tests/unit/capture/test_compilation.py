@@ -1,5 +1,6 @@
 """Whole graphs are compiled once for all processes; other modules, targets and options are other graphs."""
 
+import errno
 import os
 from dataclasses import replace
 
@@ -51,6 +52,20 @@ def test_a_cache_that_cannot_be_written_is_one_warning(tmp_path):
         assert len(compilation.program(module(), whole_graph=True).instructions)
     assert len(warnings) == 1
     assert "cannot be written" in warnings[0]
+
+
+def test_a_cache_that_cannot_be_written_any_more_is_still_read(environment, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    Compilation(CORE, pytest.fail, environment).program(module(), whole_graph=True)
+    warnings = []
+    compilation = Compilation(CORE, warnings.append, environment)
+    monkeypatch.setattr(os, "replace", full)
+    compilation.program(replace(module(), name="other"), whole_graph=True)
+    assert len(warnings) == 1
+    monkeypatch.setattr("neuron_tools.compiler.compile.compile_module", pytest.fail)
+    assert len(compilation.program(module(), whole_graph=True).instructions)
 
 
 def test_flags_of_the_environment_are_the_compilers_options(environment):

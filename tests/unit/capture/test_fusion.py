@@ -115,10 +115,10 @@ def test_what_does_not_compile_stays_alone_also_when_it_is_asked_for_again() -> 
 def test_products_begin_and_large_ones_stay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     product, scale = store.operation(*PRODUCT), store.operation(*SCALE)
-    assert store.fusion.flags(*PRODUCT, product.program) == BEGINS_FUSION
-    assert store.fusion.flags(*SCALE, scale.program) == 0
+    assert store.fusion.flags(PRODUCT[0], product.program) == BEGINS_FUSION
+    assert store.fusion.flags(SCALE[0], scale.program) == 0
     monkeypatch.setattr(fusion, "MOST_INSTRUCTIONS", 1)
-    assert store.fusion.flags(*SCALE, scale.program) == CANNOT_FUSE
+    assert store.fusion.flags(SCALE[0], scale.program) == CANNOT_FUSE
 
 
 def test_a_prefix_keeps_what_the_rest_reads() -> None:

@@ -71,6 +71,14 @@ def test_a_damaged_file_is_made_anew(neff, tmp_path):
     assert cache.find("a") is not None
 
 
+def test_a_folder_that_cannot_be_looked_into_holds_nothing_and_is_one_sentence(neff, tmp_path):
+    cache = CompileCache(tmp_path / ("long" * 100))
+    assert cache.find("a") is None
+    assert cache.find_operation("a") is None
+    with pytest.raises(NeffError, match="cannot be written"):
+        cache.keep("a", neff)
+
+
 def test_many_writers_and_readers_of_one_key_see_whole_files(neff, tmp_path):
     expected = neff.to_bytes()
 

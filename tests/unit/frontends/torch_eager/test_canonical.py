@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from hypothesis import given, strategies as st
 
 from neuron_tools.frontends.torch_eager.canonical import canonical_number, signature_key
@@ -39,3 +40,12 @@ def test_a_canonical_number_stands_for_itself_and_keeps_sign_and_special_values(
     assert canonical_number(canonical) == canonical
     assert math.copysign(1, canonical) == math.copysign(1, number)
     assert (canonical in (0.0, 1.0, -1.0)) == (number in (0.0, 1.0, -1.0))
+
+
+def test_the_default_type_matters():
+    assert "float32" in repr(key(1))
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert "float64" in repr(key(1))
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -310,3 +310,18 @@ def test_gradients_of_attention_are_left_by_tokens():
     arguments = describe_call(target, (*operands, place, place, 8, 8, 0.0, False, place, place), {})
     module = lower_operation(target.name(), arguments)
     assert [module.shape_of(value) for value in module.results] == [(2, 8, 4, 16)] * 3
+
+
+def test_results_that_no_argument_gives_a_type_have_the_default_one_of_the_moment():
+    quotient = describe_call(aten.div.Tensor, (i(9, 4, 6), i(9, 4, 6)), {})
+
+    def result():
+        module = lower_operation("aten::div.Tensor", quotient)
+        return module.values[module.results[0]].type.dtype
+
+    assert result() == "f32"
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert result() == "bf16"
+    finally:
+        torch.set_default_dtype(torch.float32)
