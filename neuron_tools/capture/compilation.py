@@ -84,8 +84,9 @@ class Compilation:
             make: Compiles and simulates it.
         """
         from neuron_tools.compiler.cached import operation_key
+        from neuron_tools.frontends.torch_eager.changed import has_foreign_decompositions
 
-        if self.cache is None or not name.startswith(_OWN_OPERATORS):
+        if self.cache is None or not name.startswith(_OWN_OPERATORS) or has_foreign_decompositions():
             return make()
         key = operation_key(signature, self._core, self.options)
         found = self.cache.find_operation(key)

@@ -117,13 +117,17 @@ def _outlived(group: int) -> bool:
 
 
 def _used_seconds(group: int) -> dict[int, float]:
-    """Processor time of each process of a group that runs: one that nobody has waited for yet has ended."""
+    """Processor time of each process of a group that runs.
+
+    One that nobody has waited for yet has ended, unless only its first thread has.
+    """
     if not _signal_group(group, 0):
         return {}
     return {
         process.pid: process.info["cpu_times"].user + process.info["cpu_times"].system
-        for process in psutil.process_iter(["status", "cpu_times"])
-        if process.info["status"] not in (None, psutil.STATUS_ZOMBIE)
+        for process in psutil.process_iter(["status", "cpu_times", "num_threads"])
+        if process.info["status"] is not None
+        and (process.info["status"] != psutil.STATUS_ZOMBIE or (process.info["num_threads"] or 0) > 1)
         and process.info["cpu_times"] is not None
         and _group(process.pid) == group
     }

@@ -10,6 +10,8 @@ from neuron_tools.compiler.options import CompilerOptions
 
 pytest.importorskip("torch_mlir")
 
+import torch
+
 from neuron_tools.frontends.torch_eager import operation
 
 TENSOR = ("tensor", "float32", (64, 128), (128, 1), 0, True)
@@ -98,6 +100,19 @@ def test_operators_of_other_libraries_are_lowered_in_each_process(new_process):
     for process in (new_process(), new_process()):
         process.run(*call)
         assert process.lowered == [call[0]]
+
+
+def test_where_the_program_takes_an_operator_apart_its_own_way_nothing_is_kept_or_found(
+    new_process, cache, monkeypatch
+):
+    table = torch._decomp.global_decomposition_table["post_autograd"]
+    new_process().run(*ADD)
+    monkeypatch.setitem(table, torch.ops.aten.mish.default, lambda tensor: tensor * 2 + 1)
+    for call in (ADD, ("aten::mish", (TENSOR,))):
+        process = new_process()
+        process.run(*call)
+        assert process.lowered == [call[0]]
+    assert len(list(cache.iterdir())) == 1
 
 
 def test_a_damaged_file_is_made_anew(new_process, cache):

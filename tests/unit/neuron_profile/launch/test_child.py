@@ -88,6 +88,21 @@ def test_processes_that_outlive_the_command_are_noticed(tmp_path: Path) -> None:
     assert ending == Ending(0, 0, False, True)
 
 
+def test_a_process_whose_first_thread_alone_has_ended_outlives_the_command(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    waiting = (
+        "import ctypes, threading;"
+        f"threading.Thread(target=lambda: open({str(fifo)!r}).read()).start();"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {waiting!r}])"
+    ending = run(python(code), os.environ, nothing)
+    with fifo.open("w"):
+        pass
+    assert ending.left_running
+
+
 def test_processes_that_end_with_the_command_do_not_outlive_it() -> None:
     child_code = "import os; os.read(0, 1)"  # ends when the command, which holds the other end, has ended
     code = (
