@@ -28,7 +28,9 @@ def _ctc_loss(
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[-1])
     emitted = _emitted(log_probs, states)
     alpha = _beginnings(emitted, skips)
-    last = _at_frame(alpha, input_lengths - 1)
+    last = torch.where(
+        input_lengths.unsqueeze(1) > 0, _at_frame(alpha, input_lengths - 1), _before_frames(emitted)
+    )
     ends = _ends(target_lengths, states.shape[1])
     likelihood = torch.logsumexp(torch.where(ends, last, -math.inf), 1)
     return -likelihood, alpha
@@ -49,11 +51,10 @@ def _ctc_loss_backward(
     one_hot = (states.unsqueeze(2) == torch.arange(log_probs.shape[-1])).to(occupied.dtype)
     expected = torch.matmul(occupied, one_hot).transpose(0, 1)
     result = (torch.exp(log_probs) - expected) * gradient[None, :, None]
+    of_infinity = 0.0 if zero_infinity else math.nan
+    result = torch.where((loss == math.inf)[None, :, None], of_infinity, result)
     frames = torch.arange(log_probs.shape[0])[:, None, None]
-    counts = frames < input_lengths[None, :, None]
-    if zero_infinity:
-        counts = counts & (loss != math.inf)[None, :, None]
-    return torch.where(counts, result, 0.0)
+    return torch.where(frames < input_lengths[None, :, None], result, 0.0)
 
 
 def _as_tensor(lengths: Any) -> Any:
@@ -100,14 +101,19 @@ def _emitted(log_probs: Any, states: Any) -> Any:
 
 def _beginnings(emitted: Any, skips: Any) -> Any:
     """Log probability of all paths up to each frame that end in each state."""
-    before = torch.where(torch.arange(emitted.shape[2]) == 0, 0.0, -math.inf).to(emitted.dtype)
-    _, (rows,) = recur(_extended, [before.expand_as(emitted[:, 0])], [emitted.transpose(0, 1)], [skips])
+    _, (rows,) = recur(_extended, [_before_frames(emitted)], [emitted.transpose(0, 1)], [skips])
     return rows.transpose(0, 1)
+
+
+def _before_frames(emitted: Any) -> Any:
+    """[batch, states]: log probability of each state of the path that has no frame yet."""
+    before = torch.where(torch.arange(emitted.shape[2]) == 0, 0.0, -math.inf).to(emitted.dtype)
+    return before.expand_as(emitted[:, 0])
 
 
 @step
 def _extended(carried: Sequence[Any], row: Sequence[Any], fixed: Sequence[Any]) -> tuple[Any, Any]:
-    """Paths one frame longer; before the first frame they are in the first state, of which they may go on."""
+    """Paths one frame longer."""
     (before,), (emitted,), (skips,) = carried, row, fixed
     skipped = torch.where(skips, _moved(before, 2), -math.inf)
     paths = _log_sum(before, _moved(before, 1), skipped) + emitted

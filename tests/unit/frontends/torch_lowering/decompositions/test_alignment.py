@@ -25,24 +25,26 @@ def test_the_loss_is_that_of_the_cpu(log_probs, targets):
 
 
 @pytest.mark.parametrize("targets", [TARGETS, IN_A_ROW])
-def test_the_gradient_is_that_of_the_cpu(log_probs, targets):
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_the_gradient_is_that_of_the_cpu(log_probs, targets, zero_infinity):
     lengths = INPUTS.tolist(), LENGTHS.tolist()
     loss, alpha = aten._ctc_loss(log_probs, TARGETS, *lengths, BLANK)
     gradient = torch.randn(len(INPUTS))
-    expected = aten._ctc_loss_backward(gradient, log_probs, TARGETS, *lengths, loss, alpha, BLANK, True)
-    (found,) = lowered(
-        aten._ctc_loss_backward.Tensor,
-        gradient,
-        log_probs,
-        targets,
-        INPUTS,
-        LENGTHS,
-        loss,
-        alpha,
-        BLANK,
-        True,
-    )
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    rest = loss, alpha, BLANK, zero_infinity
+    expected = aten._ctc_loss_backward(gradient, log_probs, TARGETS, *lengths, *rest)
+    (found,) = lowered(aten._ctc_loss_backward.Tensor, gradient, log_probs, targets, INPUTS, LENGTHS, *rest)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert found[:3, 2].isnan().all() != zero_infinity
+
+
+def test_without_frames_there_is_the_empty_target_alone(log_probs):
+    frames, lengths = torch.tensor([0, 0, 3]), torch.tensor([0, 2, 1])
+    loss, alpha = lowered(aten._ctc_loss.Tensor, log_probs, TARGETS, frames, lengths, BLANK)
+    expected = aten._ctc_loss.Tensor(log_probs, TARGETS, frames, lengths, BLANK)
+    torch.testing.assert_close(loss, expected[0])
+    arguments = torch.randn(3), log_probs, TARGETS, frames, lengths
+    (found,) = lowered(aten._ctc_loss_backward.Tensor, *arguments, loss, alpha, BLANK)
+    torch.testing.assert_close(found, aten._ctc_loss_backward.Tensor(*arguments, *expected, BLANK))
 
 
 @pytest.mark.parametrize("targets", [torch.zeros(0, dtype=torch.int64), torch.zeros(3, 0, dtype=torch.int64)])
