@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,12 +39,12 @@ def with_donors(module: Module, donors: Sequence[int]) -> Module:
         donors: Positions of parameters.
     """
     taken = dict(module.aliases)
-    for donor in donors:
-        if donor in taken.values():
-            continue
-        wanted = module.values[module.parameters[donor]].type
-        free = (at for at, result in enumerate(module.results) if at not in taken)
-        result = next((at for at in free if module.values[module.results[at]].type == wanted), None)
-        if result is not None:
-            taken[result] = donor
+    free = defaultdict(list)
+    for result in reversed(range(len(module.results))):
+        if result not in taken:
+            free[module.values[module.results[result]].type].append(result)
+    for donor in sorted(set(donors) - set(taken.values())):
+        fitting = free[module.values[module.parameters[donor]].type]
+        if fitting:
+            taken[fitting.pop()] = donor
     return replace(module, aliases=tuple(sorted(taken.items())))

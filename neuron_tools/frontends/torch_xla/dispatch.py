@@ -21,7 +21,11 @@ from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor, neuron
 _aten = torch.ops.aten
 _ALIASES = {_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default}
 _COPIES = {_aten._copy_from.default, _aten._copy_from_and_resize.default}
-_LOOKS = {_aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default}
+_LOOKS = {
+    _aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default,
+    _aten._ctc_loss_backward.default, _aten._ctc_loss_backward.Tensor,
+}  # fmt: skip
+"""Operators that PyTorch/XLA does on the host, beside those that PyTorch tags so; CTC's loss is of these."""
 _TAKES_HOST_INDICES = {
     _aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default, _aten._index_put_impl_.default,
     _aten._unsafe_index.Tensor, _aten._unsafe_index_put.default,

@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_xla import spread
 from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
-from neuron_tools.frontends.torch_xla.marking import marked
+from neuron_tools.frontends.torch_xla.marking import marked, move, refuse_part
 from neuron_tools.frontends.torch_xla.origin import current_origin
 from neuron_tools.frontends.torch_xla.sharding import WHOLE, Sharding
 from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
@@ -35,8 +35,7 @@ def enter(tensor: XlaTensor, sharding: Sharding) -> XlaTensor:
     Raises:
         XlaError: It is a part already.
     """
-    if tensor.lazy.by_core is not None:
-        raise XlaError("The tensor is each core's own part already: call disable_manual_sharding first.")
+    refuse_part(tensor)
     inner = tensor.lazy.inner
     shape = sharding.tile(inner.shape)
     with native.unrecorded(), spread.whole_values():
@@ -60,6 +59,11 @@ def leave(tensor: XlaTensor, sharding: Sharding, shape: Sequence[int]) -> XlaTen
     parts = tensor.lazy.by_core
     if parts is None:
         raise XlaError("The tensor is no core's own part: call enable_manual_sharding first.")
+    if len(shape) != tensor.dim():
+        raise XlaError(
+            f"The parts have {tensor.dim()} dimensions, and {list(shape)} is the shape of a tensor with "
+            f"{len(shape)}: give the shape of the whole tensor."
+        )
     if tuple(tensor.shape) != sharding.tile(shape):
         raise XlaError(
             f"The parts have the shape {list(tensor.shape)}, and those of a tensor of {list(shape)} have "
@@ -71,9 +75,10 @@ def leave(tensor: XlaTensor, sharding: Sharding, shape: Sequence[int]) -> XlaTen
             place = whole[sharding.part(shape, core)]
             place.copy_(parts[core][tuple(slice(0, extent) for extent in place.shape)])
     value = LazyValue(whole)
-    value.sharding = sharding
     _record(_leaves(), marked(tensor, MANUAL), (list(shape), sharding.text), value)
-    return XlaTensor(value, tensor.dtype)
+    result = XlaTensor(value, tensor.dtype)
+    move(result, sharding)  # XLA lays out a program's only result as it likes, which this call cannot be
+    return result
 
 
 def refuse_to_look(tensor: XlaTensor) -> None:

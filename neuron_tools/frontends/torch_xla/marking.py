@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes
 from neuron_tools.frontends.torch_lowering.rejoined import MANUAL, MARK, SHARDING
+from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.execution import current_graph
 from neuron_tools.frontends.torch_xla.graph import ValueNumber
 from neuron_tools.frontends.torch_xla.origin import current_origin
@@ -30,7 +31,11 @@ def mark(tensor: XlaTensor, sharding: Sharding) -> None:
         tensor: One that was moved to the device is copied to the cores anew when a graph needs it; a result
             of the graph is so for what is made of it from here on.
         sharding: How.
+
+    Raises:
+        XlaError: It is each core's own part.
     """
+    refuse_part(tensor)
     graph, before = current_graph(), tensor.lazy
     if not is_spread():
         before.sharding = sharding
@@ -53,16 +58,57 @@ def move(tensor: XlaTensor, sharding: Sharding) -> None:
 
 
 def place(tensor: XlaTensor, sharding: Sharding) -> None:
-    """Let a tensor lie over the cores so from here on, in whatever way it lay."""
+    """Let a tensor lie over the cores so from here on, in whatever way it lay.
+
+    Raises:
+        XlaError: It is each core's own part.
+    """
+    refuse_part(tensor)
     (move if is_spread() else mark)(tensor, sharding)
 
 
 def alike(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two tensors that lie in the same way, whichever the partitioner chooses; other values as they are."""
-    if not (is_spread() and isinstance(one, XlaTensor) and isinstance(other, XlaTensor)):
+    """Two tensors that lie in the same way, whichever the partitioner chooses; other values as they are.
+
+    Raises:
+        XlaError: They have different shapes, or one is each core's own part.
+    """
+    if not (isinstance(one, XlaTensor) and isinstance(other, XlaTensor)):
         return one, other
-    group = f"{{unknown shard_as {next(_groups)}}}"
-    return XlaTensor(marked(one, group), one.dtype), XlaTensor(marked(other, group), other.dtype)
+    if one.shape != other.shape:
+        raise XlaError(
+            f"Tensors of the shapes {list(one.shape)} and {list(other.shape)} cannot lie alike: give two of "
+            "one shape."
+        )
+    refuse_part(one)
+    refuse_part(other)
+    if not is_spread():
+        return one, other
+    pair: tuple[torch.Tensor, torch.Tensor] = _Alike.apply(one, other)
+    return pair
+
+
+class _Alike(torch.autograd.Function):
+    """Gradients pass as they are."""
+
+    @staticmethod
+    def forward(ctx: Any, one: XlaTensor, other: XlaTensor) -> tuple[XlaTensor, XlaTensor]:
+        group = f"{{unknown shard_as {next(_groups)}}}"
+        return XlaTensor(marked(one, group), one.dtype), XlaTensor(marked(other, group), other.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return gradients
+
+
+def refuse_part(tensor: XlaTensor) -> None:
+    """Only the whole tensor can be said to lie in some way.
+
+    Raises:
+        XlaError: The tensor is each core's own part.
+    """
+    if tensor.lazy.by_core is not None:
+        raise XlaError("The tensor is each core's own part already: call disable_manual_sharding first.")
 
 
 def sharding_text(value: LazyValue) -> str:

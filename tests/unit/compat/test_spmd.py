@@ -267,6 +267,15 @@ def test_wrong_uses_of_parts_by_hand_get_one_sentence_each(xs, mesh):
         torch.zeros(2, 2).to("xla").add_(part)
     with pytest.raises(XlaError, match=r"of \[8, 2\] have \[4, 2\]"):
         xs.disable_manual_sharding(part, ("data", None), (8, 2), mesh=mesh)
+    with pytest.raises(XlaError, match=r"parts have 2 dimensions, and \[4, 2, 1\] is"):
+        xs.disable_manual_sharding(part, ("data", None), (4, 2, 1), mesh=mesh)
+    for say in (xs.mark_sharding, xs.annotate_custom_sharding):
+        with pytest.raises(XlaError, match="own part already"):
+            say(part, mesh, ("data", None))
+    with pytest.raises(XlaError, match="own part already"):
+        xs.clear_sharding(part)
+    with pytest.raises(XlaError, match="own part already"):
+        xs.shard_as(part, torch.zeros(2, 2).to("xla"))
     sync()
     with pytest.raises(XlaError, match="before mark_step"):
         part + 1
@@ -278,6 +287,8 @@ def test_tensors_that_lie_alike_keep_their_values(xs, mesh):
     assert (ones["a"] + others["a"]).cpu().tolist() == [1] * 4
     with pytest.raises(XlaError, match="two of one structure"):
         xs.shard_as([first], first)
+    with pytest.raises(XlaError, match=r"shapes \[4\] and \[4, 1\] cannot lie alike"):
+        xs.shard_as(first, torch.zeros(4, 1).to("xla"))
 
 
 def test_dtensors_words_say_how_tensors_lie(xs):
@@ -302,6 +313,7 @@ def test_dtensors_words_say_how_tensors_lie(xs):
     assert aside.local_shards[0].data.tolist() == [[0], [2], [4], [6]]
     whole = tensor.redistribute(mesh, [Replicate()])
     assert (whole.sharding_type, whole.global_tensor) == (xs.ShardingType.REPLICATED, tensor.global_tensor)
+    assert whole.placements == tensor.placements == (Replicate(),)
     with pytest.raises(XlaError, match="use Shard or Replicate"):
         tensor.redistribute(mesh, [Partial()])
     with pytest.raises(XlaError, match="1 axes and got 2 placements"):
@@ -310,6 +322,12 @@ def test_dtensors_words_say_how_tensors_lie(xs):
         distribute_tensor(values, mesh, [Shard(2)])
     with pytest.raises(XlaError, match="no placements"):
         (tensor + 1).placements  # noqa: B018  # asking is what is refused
+
+    weight = distribute_tensor(values.clone().requires_grad_(), mesh, [Shard(0)])
+    (weight * 3).sum().backward()
+    assert torch.equal(weight.grad.cpu(), torch.full_like(values, 3))
+    with pytest.raises(XlaError, match="to whose operands no gradient would pass"):
+        distribute_tensor(weight * 3, mesh, [Shard(0)])
 
     module = torch.nn.Linear(2, 4).to("xla")
     distribute_module(

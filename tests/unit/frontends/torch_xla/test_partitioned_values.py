@@ -235,6 +235,14 @@ def test_work_of_each_core_on_its_own_part(cores, rows, how):
     assert after.shape == (rows, rows)
 
 
+@pytest.mark.parametrize("rows", [2, 8, 10])
+def test_parts_that_nothing_is_made_of_come_back_as_they_were(cores, rows):
+    table = cores.put(torch.randn(rows, 3), ROWS)
+    result = leave(enter(table, ROWS), ROWS, (rows, 3))
+    cores.check()
+    assert result.shape == (rows, 3)
+
+
 def test_tensors_lie_as_others_do(cores):
     table, other = cores.put(torch.randn(8, 8), ROWS), cores.put(torch.randn(8, 8))
     first, second = alike(table, other)
@@ -242,3 +250,12 @@ def test_tensors_lie_as_others_do(cores):
     cores.check()
     assert {Sharding.parse(text).counts for text in cores._part.results} == {(CORES, 1)}
     assert len(result) == 2
+
+
+def test_gradients_pass_through_tensors_that_lie_alike(cores):
+    table, other = cores.put(torch.randn(8, 8), ROWS), cores.put(torch.randn(8, 8))
+    weight = torch.nn.Parameter(table)
+    first, second = alike(weight, other)
+    (first * second).sum().backward()
+    cores.check()
+    assert torch.equal(weight.grad.lazy.inner.cpu(), other.lazy.inner.cpu())

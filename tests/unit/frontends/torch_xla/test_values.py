@@ -86,9 +86,18 @@ def checkpoint(device):
     return tensor.grad
 
 
+def align_with_lengths_on_the_host(device):
+    torch.manual_seed(0)
+    scores = torch.randn(6, 2, 4).to(device).requires_grad_()
+    targets, lengths = torch.tensor([[1, 2], [3, 0]]).to(device), (torch.tensor([6, 4]), torch.tensor([2, 1]))
+    nn.functional.ctc_loss(scores.log_softmax(-1), targets, *lengths).backward()
+    return scores.grad
+
+
 PROGRAMS = [
     write_through_views, write_a_view_in_a_later_graph, differentiate_twice, write_into_an_empty_result,
     change_shape_in_place, save_and_load, load_a_state, convert_a_module, narrow_automatically, checkpoint,
+    align_with_lengths_on_the_host,
     lambda device: torch.zeros(2, 3, device=device) + torch.arange(3, device=device),
     lambda device: torch.tensor([1.0, 2.0], device=device),
     lambda device: torch.nonzero(VALUES.to(device) > 0),

@@ -38,13 +38,19 @@ def xla_distribute_tensor(
     """A tensor that lies over the cores so; programs are partitioned from now on.
 
     Args:
-        tensor: It is moved to the device `xla`.
+        tensor: It is moved to the device `xla`; no result of what gradients pass through.
         device_mesh: Of all cores of this process.
         placements: One for each axis of the mesh; whole on each core by default.
 
     Raises:
-        XlaError: There is not one placement for each axis, or as in `mark_sharding`.
+        XlaError: There is not one placement for each axis, gradients would end here, or as in
+            `mark_sharding`.
     """
+    if not tensor.is_leaf:
+        raise XlaError(
+            "distribute_tensor got a result, to whose operands no gradient would pass: use "
+            "mark_sharding_with_gradients for it, or detach it first."
+        )
     chosen = placements or [Replicate()] * device_mesh.ndim
     if len(chosen) != device_mesh.ndim:
         raise XlaError(
@@ -53,7 +59,9 @@ def xla_distribute_tensor(
     mesh = convert_to_xla_mesh(device_mesh)
     runtime.use_spmd()
     moved = tensor.to("xla")
-    return mark_sharding(moved, mesh, convert_to_xla_partition_spec(moved, chosen))
+    sharded = mark_sharding(moved, mesh, convert_to_xla_partition_spec(moved, chosen))
+    sharded.requires_grad_(tensor.requires_grad)
+    return sharded
 
 
 def xla_distribute_module(

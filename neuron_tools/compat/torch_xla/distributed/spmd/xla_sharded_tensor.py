@@ -173,7 +173,7 @@ class XLAShardedTensor(XlaTensor):
         moved = self.global_tensor.clone() if async_op else self.global_tensor
         assert isinstance(moved, XlaTensor)
         place(moved, mesh.sharding(spec))
-        return XLAShardedTensor(moved, mesh.mesh_shape, spec)
+        return wrap_as_sharded_tensor(moved if async_op else self, mesh.mesh_shape, spec)
 
     @classmethod
     def __torch_dispatch__(

@@ -103,8 +103,8 @@ def mark_sharding(
         use_dynamo_custom_op: Accepted for compatibility.
 
     Raises:
-        XlaError: The program is not partitioned, the tensor is elsewhere or lies over the cores in another
-            way already, or mesh or spec do not fit.
+        XlaError: The program is not partitioned, the tensor is elsewhere, lies over the cores in another way
+            or is each core's own part already, or mesh or spec do not fit.
     """
     tensor, sharding = _checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec))
     before = tensor.lazy.sharding
@@ -129,14 +129,19 @@ def annotate_custom_sharding(
         use_dynamo_custom_op: Accepted for compatibility.
 
     Raises:
-        XlaError: The program is not partitioned, the tensor is elsewhere, or mesh or spec do not fit.
+        XlaError: The program is not partitioned, the tensor is elsewhere or each core's own part, or mesh or
+            spec do not fit.
     """
     place(_checked(t, mesh, partition_spec), mesh.sharding(tuple(partition_spec)))
     return wrap_as_sharded_tensor(t, mesh.mesh_shape, mesh.numbered(tuple(partition_spec)))
 
 
 def clear_sharding(t: torch.Tensor) -> torch.Tensor:
-    """Let each core have all of a tensor."""
+    """Let each core have all of a tensor.
+
+    Raises:
+        XlaError: Each core has a part of its own, which `disable_manual_sharding` joins.
+    """
     if isinstance(t, XlaTensor) and spread.is_asked_for():
         mark(t, WHOLE)
         t.lazy.sharding = None
@@ -154,7 +159,8 @@ def shard_as(a: Any, b: Any) -> tuple[Any, Any]:
         Both; what is made of one of them lets both lie so.
 
     Raises:
-        XlaError: The two have not the same structure.
+        XlaError: The two have not the same structure, tensors have different shapes, or one is each core's
+            own part.
     """
     ones, structure = pytree.tree_flatten(a)
     others, other_structure = pytree.tree_flatten(b)
