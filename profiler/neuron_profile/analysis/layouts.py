@@ -85,9 +85,9 @@ class LayoutResult:
 
 
 def layouts(degrees: Mapping[str, Sequence[int]]) -> tuple[Layout, ...]:
-    """Every combination of the degrees."""
-    names = [name for name in degrees if degrees[name]]
-    return tuple(Layout(tuple(zip(names, chosen))) for chosen in product(*(degrees[name] for name in names)))
+    """Every combination of the degrees, once."""
+    given = {name: dict.fromkeys(numbers) for name, numbers in degrees.items() if numbers}
+    return tuple(Layout(tuple(zip(given, chosen))) for chosen in product(*given.values()))
 
 
 def result_of(layout: Layout, step: JobStep, tokens_per_step: int | None) -> LayoutResult:

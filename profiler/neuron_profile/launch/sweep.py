@@ -36,6 +36,8 @@ def measure_layout(
     with open_profile(profile) as opened:
         if not opened.complete or opened.metadata.get("exit_status"):
             return failure_of(layout, f"its capture ended early: remove {profile} to run it again")
+        if list(opened.metadata.get("command", ())) != list(layout.fill(command)):
+            return failure_of(layout, f"{profile} is of another command: remove it or name another folder")
         step = measure_job_step(opened)
     if step is None:
         return failure_of(layout, "nothing ran on the device")

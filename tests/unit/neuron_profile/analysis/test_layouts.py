@@ -17,6 +17,10 @@ def test_every_combination_is_a_layout():
     assert [(each.text, each.ranks) for each in found] == [("dp 2, tp 8", 16), ("dp 4, tp 8", 32)]
 
 
+def test_a_degree_that_is_named_twice_is_one_layout():
+    assert len(layouts({"dp": (2, 4, 2), "tp": (8, 8)})) == 2
+
+
 def test_a_layout_is_called_by_what_it_shares():
     assert Layout((("pp", 1), ("dp", 4), ("tp", 1))).text == "dp 4"
     assert Layout((("dp", 1), ("tp", 1))).text == "one rank"

@@ -17,6 +17,13 @@ def test_what_was_interrupted_or_failed_is_no_measurement(tmp_path, complete, ex
     assert not found.fits
 
 
+def test_a_profile_of_another_command_is_no_measurement(tmp_path):
+    ProfileWriter(tmp_path / "pp1-dp4.nprof", {"command": ["python", "other.py"]}).close(complete=True)
+    found = measure_layout(LAYOUT, ["python", "mine.py"], "trn2", tmp_path, None)
+    assert "is of another command: remove it" in found.limit
+    assert not found.fits
+
+
 def test_a_layout_that_cannot_be_is_not_started(tmp_path):
     layout = Layout((("dp", 4), ("ep", 3)))
     found = measure_layout(layout, ["never", "started"], "trn2", tmp_path, None)
