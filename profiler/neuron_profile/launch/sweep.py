@@ -36,8 +36,10 @@ def measure_layout(
     with open_profile(profile) as opened:
         if not opened.complete or opened.metadata.get("exit_status"):
             return failure_of(layout, f"its capture ended early: remove {profile} to run it again")
-        if list(opened.metadata.get("command", ())) != list(layout.fill(command)):
-            return failure_of(layout, f"{profile} is of another command: remove it or name another folder")
+        asked = {"command": list(layout.fill(command)), "target": target}
+        other = next((name for name, value in asked.items() if opened.metadata.get(name) != value), None)
+        if other is not None:
+            return failure_of(layout, f"{profile} is of another {other}: remove it or name another folder")
         step = measure_job_step(opened)
     if step is None:
         return failure_of(layout, "nothing ran on the device")

@@ -17,10 +17,14 @@ def test_what_was_interrupted_or_failed_is_no_measurement(tmp_path, complete, ex
     assert not found.fits
 
 
-def test_a_profile_of_another_command_is_no_measurement(tmp_path):
-    ProfileWriter(tmp_path / "pp1-dp4.nprof", {"command": ["python", "other.py"]}).close(complete=True)
+@pytest.mark.parametrize(
+    ("script", "target", "other"), [("other.py", "trn2", "command"), ("mine.py", "trn1", "target")]
+)
+def test_a_profile_of_another_command_or_target_is_no_measurement(tmp_path, script, target, other):
+    asked = {"command": ["python", script], "target": target}
+    ProfileWriter(tmp_path / "pp1-dp4.nprof", asked).close(complete=True)
     found = measure_layout(LAYOUT, ["python", "mine.py"], "trn2", tmp_path, None)
-    assert "is of another command: remove it" in found.limit
+    assert f"is of another {other}: remove it" in found.limit
     assert not found.fits
 
 
