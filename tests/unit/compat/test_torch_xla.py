@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from neuron_tools import compat
+from neuron_tools.frontends.torch_xla import XlaError
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +268,11 @@ def run(index, folder):
         print(xm.get_ordinal(), xm.xrt_world_size(), total.cpu().tolist(), file=file)
         print(xm.rendezvous("alone", str(index).encode(), [index]), file=file)
         print(xm.rendezvous("all", str(index).encode(), [1, 0]), file=file)
+        for replicas in ([1 - index], [index, 2]):
+            try:
+                xm.rendezvous("others", b"", replicas)
+            except RuntimeError as refused:
+                print(refused, file=file)
         print(*through_collectives(index), sep="\\n", file=file)
 
 
@@ -312,13 +318,27 @@ def test_spawned_processes_reduce_together(tmp_path):
     ended = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     for index in range(2):
-        total, alone, both, *gradients = (tmp_path / str(index)).read_text().splitlines()
+        total, alone, both, others, absent, *gradients = (tmp_path / str(index)).read_text().splitlines()
         assert total == f"{index} 2 [3.0, 3.0]"
         assert (alone, both) == (f"[b'{index}']", "[b'1', b'0']")
+        assert f"ordinal {index} of 2 called rendezvous with the replicas [{1 - index}]" in others
+        assert f"with the replicas [{index}, 2]" in absent
         summed, multiplied, largest, gathered, product, expected = map(ast.literal_eval, gradients)
         assert (summed, multiplied) == ([2, 2], [2 * (3 - index), 6])
         assert (largest, gathered) == ([2 * index, 2], [2 * index, 2 * index + 1])
         assert product == expected
+
+
+def test_wrong_uses_of_collectives_get_one_sentence_each(xm):
+    import torch_xla.core.functions as xf
+
+    value = torch.ones(2).to("xla").requires_grad_()
+    with pytest.raises(XlaError, match="no reduction 'avg': use one of"):
+        xm.all_reduce("avg", value)
+    with pytest.raises(XlaError, match='through the reduction "and"'):
+        xf.all_reduce(xm.REDUCE_AND, value).sum().backward()
+    with pytest.raises(XlaError, match="2 columns for each of 1 ranks and a right side with 3 rows"):
+        xf.distributed_mm(torch.ones(1, 2), torch.ones(3, 4))
 
 
 def _attended(device, kind):

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from neuron_tools.frontends.torch_xla import collectives
+from neuron_tools.frontends.torch_xla.errors import XlaError
 
 from .groups import group_of
 from .ranks import has_others
@@ -40,7 +41,12 @@ def all_reduce(
         scale: Factor of the result.
         groups: Ranks that reduce among themselves; all by default.
         pin_layout: Accepted for compatibility.
+
+    Raises:
+        XlaError: There is no such reduction.
     """
+    if reduce_type not in _OPERATIONS:
+        raise XlaError(f"There is no reduction {reduce_type!r}: use one of {sorted(_OPERATIONS)}.")
     if isinstance(inputs, torch.Tensor):
         return _reduced(inputs, reduce_type, scale, groups)
     with torch.no_grad():

@@ -6,10 +6,14 @@ from typing import Any
 
 import torch
 
+from neuron_tools.frontends.torch_xla.errors import XlaError
+
 from .collective_calls import (
+    REDUCE_AND,
     REDUCE_MAX,
     REDUCE_MIN,
     REDUCE_MUL,
+    REDUCE_OR,
     REDUCE_SUM,
     all_gather as _all_gather,
     all_reduce as _all_reduce,
@@ -34,7 +38,15 @@ class AllReduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
-        """The gradient of what this rank brought; `input` and `output` differ by the scale."""
+        """The gradient of what this rank brought; `input` and `output` differ by the scale.
+
+        Raises:
+            XlaError: The reduction is a logical one.
+        """
+        if ctx.reduce_type in (REDUCE_AND, REDUCE_OR):
+            raise XlaError(
+                f'No gradient passes through the reduction "{ctx.reduce_type}": detach what it takes.'
+            )
         input, output = ctx.saved_tensors
         share = torch.ones_like(input)
         if ctx.reduce_type == REDUCE_MUL:
@@ -103,7 +115,15 @@ def distributed_mm(w: torch.Tensor, x: torch.Tensor, split: int = 1) -> torch.Te
 
     Returns:
         This rank's product: (N, M).
+
+    Raises:
+        XlaError: The left side's parts have together not as many columns as the right side has rows.
     """
+    if x.shape[0] != xrt_world_size() * w.shape[1]:
+        raise XlaError(
+            f"distributed_mm got a part with {w.shape[1]} columns for each of {xrt_world_size()} ranks and a "
+            f"right side with {x.shape[0]} rows: let these be as many as all parts' columns."
+        )
     first = get_ordinal() * w.shape[1]
     products = []
     for piece in x.chunk(split, 1):

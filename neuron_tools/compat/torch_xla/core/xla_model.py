@@ -142,14 +142,24 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: Sequence[int] = ()) -> 
         tag: Accepted for compatibility.
         payload: What this one brings.
         replicas: Ordinals of those that meet, in the order of what is returned; all by default.
+
+    Raises:
+        XlaError: This process is not among them, or there is none of such an ordinal.
     """
     _front_end.sync()
     if not has_others():
         return [payload]
-    ordinals = tuple(replicas) or tuple(range(xrt_world_size()))
-    brought: list[Any] = [None] * len(ordinals)
-    dist.all_gather_object(brought, payload, _group_that_meets(frozenset(ordinals)))
-    return [brought[sorted(ordinals).index(ordinal)] for ordinal in ordinals]
+    everyone = range(xrt_world_size())
+    ordinals = tuple(replicas) or tuple(everyone)
+    meeting = sorted(set(ordinals))
+    if get_ordinal() not in meeting or not set(meeting) <= set(everyone):
+        raise XlaError(
+            f"The process with the ordinal {get_ordinal()} of {len(everyone)} called rendezvous with the "
+            f"replicas {list(ordinals)}: name those that meet, this one among them."
+        )
+    brought: list[Any] = [None] * len(meeting)
+    dist.all_gather_object(brought, payload, _group_that_meets(frozenset(meeting)))
+    return [brought[meeting.index(ordinal)] for ordinal in ordinals]
 
 
 @cache
