@@ -127,8 +127,8 @@ def test_the_patched_linear_layer_computes_what_the_layer_does(xs):
     gradient, layer.weight.grad = layer.weight.grad, None
     result = xs.xla_sharding.apply_xla_patch_to_nn_linear(layer)(rows)
     result.sum().backward()
-    assert torch.allclose(result, expected)
-    assert torch.allclose(layer.weight.grad, gradient)
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(layer.weight.grad, gradient)
 
 
 def test_batches_are_cut_where_they_have_as_many_dimensions(xs, mesh):
@@ -314,6 +314,10 @@ def test_dtensors_words_say_how_tensors_lie(xs):
     whole = tensor.redistribute(mesh, [Replicate()])
     assert (whole.sharding_type, whole.global_tensor) == (xs.ShardingType.REPLICATED, tensor.global_tensor)
     assert whole.placements == tensor.placements == (Replicate(),)
+    cut = distribute_tensor(values, mesh, [Shard(0)])
+    assert cut.placements == (Shard(0),)
+    xs.annotate_custom_sharding(cut.global_tensor, xs.get_1d_mesh(), (None, None))
+    assert cut.placements == (Replicate(),)
     with pytest.raises(XlaError, match="use Shard or Replicate"):
         tensor.redistribute(mesh, [Partial()])
     with pytest.raises(XlaError, match="1 axes and got 2 placements"):

@@ -121,10 +121,11 @@ class XLAShardedTensor(XlaTensor):
                 "Nobody has said of this tensor how it lies over a mesh, so it has no placements: call "
                 "mark_sharding or distribute_tensor on it."
             )
-        if self._cached_spec is None:
+        is_whole = self.lazy.sharding == WHOLE
+        if self._cached_spec is None or self._cached_spec.is_replicated() != is_whole:
             cores = torch.arange(math.prod(self.mesh_shape)).reshape(self.mesh_shape)
             meta = TensorMeta(self.shape, self.stride(), self.dtype)
-            placements = placements_of(self.mesh_shape, self.partition_spec)
+            placements = placements_of(self.mesh_shape, () if is_whole else self.partition_spec)
             self._cached_spec = DTensorSpec(DeviceMesh("xla", cores), placements, tensor_meta=meta)
         return self._cached_spec
 
