@@ -87,7 +87,11 @@ class RecordedGraph:
     _count: int = 0
 
     def number_of(self, lazy: LazyValue, is_weight: bool = False) -> int:
-        """The value's number; one from before the graph becomes an input."""
+        """The value's number; one from before the graph becomes an input.
+
+        Raises:
+            XlaError: It is a core's own part, made by hand in an earlier graph.
+        """
         if lazy.graph != self.serial:
             if lazy.by_core is not None:
                 raise XlaError(

@@ -64,7 +64,7 @@ def test_the_counters_of_a_captured_run_equal_its_profile(folder: Folder, root: 
     assert json.loads((root / "driver.json").read_text())["stays"]
 
 
-@pytest.mark.parametrize("program", [JAX, NKI], ids=["jax", "nki"])
+@pytest.mark.parametrize("program", [JAX, pytest.param(NKI, marks=pytest.mark.slow)], ids=["jax", "nki"])
 def test_programs_without_pytorch_are_counted_too(folder: Folder, root: Path, program: str) -> None:
     folder.capture(program)
     counted_as_in_the_profile(folder.profile(), root)

@@ -18,7 +18,10 @@ torch.jit.load("model.pt")(torch.randn(4, 32))
 """
 
 
-@pytest.mark.parametrize(("made_for", "version", "run_on"), [("inf1", 1, "inf2"), ("inf2", 2, "inf1")])
+@pytest.mark.parametrize(
+    ("made_for", "version", "run_on"),
+    [pytest.param("inf1", 1, "inf2", marks=pytest.mark.slow), ("inf2", 2, "inf1")],
+)
 def test_a_saved_model_is_refused_on_another_generation(
     folder: Folder, made_for: str, version: int, run_on: str
 ) -> None:

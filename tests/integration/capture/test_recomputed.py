@@ -61,7 +61,9 @@ def test_the_forward_pass_is_computed_again_and_counted_once(folder: Folder, way
     assert rows(folder.profile(), QUERY) == [(layers * LAYER_FLOPS, MODEL_FLOPS, MODEL_FLOPS)]
 
 
-@pytest.mark.parametrize("program", [EAGER, REENTRANT], ids=["hooks", "reentrant"])
+@pytest.mark.parametrize(
+    "program", [EAGER, pytest.param(REENTRANT, marks=pytest.mark.slow)], ids=["hooks", "reentrant"]
+)
 def test_what_is_computed_again_stands_at_the_users_line(folder: Folder, program: str) -> None:
     folder.capture(program, "--host-clock", "fixed")
     (line,) = [number for number, text in enumerate(program.splitlines(), 1) if "return checkpoint" in text]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.capture.programs import Folder, rows
 
 PROGRAM = """\
@@ -60,6 +62,7 @@ torch.neuron.synchronize()
 """
 
 
+@pytest.mark.slow
 def test_hooks_and_what_is_computed_again_stand_at_their_own_lines(folder: Folder) -> None:
     """The hook's copy of what the capture will put back is no part of the program."""
     folder.capture(HOOKS, "--host-clock", "fixed")
