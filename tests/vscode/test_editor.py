@@ -86,6 +86,7 @@ def test_findings_are_diagnostics_with_actions(editor: Window, project: Path) ->
     editor.quick_fixes().get_by_text("Show the evidence").first.wait_for()
 
 
+@pytest.mark.thorough
 def test_a_finding_shows_what_its_change_gives(open_window: OpenWindow, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\nx = torch.randn(1024, 1024).to('neuron')\nfor _ in range(4):\n    x @ x\n"

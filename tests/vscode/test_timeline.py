@@ -87,6 +87,7 @@ def kept_ns(window: Window) -> float:
     return shown["endNs"] - shown["startNs"] if shown else 0.0
 
 
+@pytest.mark.thorough
 def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -> None:
     whole = in_sight(timeline)
     box = timeline.timeline().locator("#timeline canvas").last.bounding_box()

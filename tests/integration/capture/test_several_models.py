@@ -58,6 +58,7 @@ for each in both:
 """
 
 
+@pytest.mark.slow
 def test_a_core_is_free_again_when_its_model_is_deleted(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
