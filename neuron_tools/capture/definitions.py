@@ -291,7 +291,7 @@ class Definitions:
 
 def _stack(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """A stack without code that was made of a graph, which nobody can open, as long as other code is left."""
-    written = tuple(frame for frame in frames if not frame.file.startswith(MADE_OF_GRAPH))
+    written = tuple(frame for frame in frames if frame.file != MADE_OF_GRAPH)
     return written or tuple(frames)
 
 

@@ -15,6 +15,8 @@ from neuron_tools.frontends.torch_xla.sharding import Sharding
 
 DEVICE = torch.device("xla", 0)
 Wrapped = TypeVar("Wrapped", bound="XlaTensor")
+Dispatcher = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
+"""Records an operator with its arguments."""
 
 
 @cache
@@ -72,7 +74,7 @@ class XlaTensor(torch.Tensor):
     """A tensor whose operations are recorded. Tensors that are aliases in all respects share a value."""
 
     lazy: LazyValue
-    dispatcher: ClassVar[Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]]
+    dispatcher: ClassVar[Dispatcher]
     """Does one operation; set when the device is registered."""
 
     @staticmethod

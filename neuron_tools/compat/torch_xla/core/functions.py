@@ -8,16 +8,7 @@ import torch
 
 from neuron_tools.frontends.torch_xla.errors import XlaError
 
-from .collective_calls import (
-    REDUCE_AND,
-    REDUCE_MAX,
-    REDUCE_MIN,
-    REDUCE_MUL,
-    REDUCE_OR,
-    REDUCE_SUM,
-    all_gather as _all_gather,
-    all_reduce as _all_reduce,
-)
+from . import collective_calls as calls
 from .ranks import get_ordinal, xrt_world_size
 
 __all__ = ["AllGather", "AllReduce", "SyncBatchNorm", "all_gather", "all_reduce", "distributed_mm"]
@@ -31,7 +22,7 @@ class AllReduce(torch.autograd.Function):
         ctx: Any, input: torch.Tensor, reduce_type: str, scale: float, groups: list[list[int]] | None
     ) -> torch.Tensor:
         """The reduced tensor."""
-        output: torch.Tensor = _all_reduce(reduce_type, input, scale, groups)
+        output: torch.Tensor = calls.all_reduce(reduce_type, input, scale, groups)
         ctx.reduce_type, ctx.scale = reduce_type, scale
         ctx.save_for_backward(input, output)
         return output
@@ -43,15 +34,15 @@ class AllReduce(torch.autograd.Function):
         Raises:
             XlaError: The reduction is a logical one.
         """
-        if ctx.reduce_type in (REDUCE_AND, REDUCE_OR):
+        if ctx.reduce_type in (calls.REDUCE_AND, calls.REDUCE_OR):
             raise XlaError(
                 f'No gradient passes through the reduction "{ctx.reduce_type}": detach what it takes.'
             )
         input, output = ctx.saved_tensors
         share = torch.ones_like(input)
-        if ctx.reduce_type == REDUCE_MUL:
+        if ctx.reduce_type == calls.REDUCE_MUL:
             share = torch.where(input != 0, output / (input * ctx.scale), 0.0)
-        elif ctx.reduce_type in (REDUCE_MIN, REDUCE_MAX):
+        elif ctx.reduce_type in (calls.REDUCE_MIN, calls.REDUCE_MAX):
             share = (input * ctx.scale == output).to(input.dtype)
         return grad_output * share * ctx.scale, None, None, None
 
@@ -63,7 +54,7 @@ class AllGather(torch.autograd.Function):
     def forward(ctx: Any, input: torch.Tensor, dim: int) -> torch.Tensor:
         """All ranks' tensors."""
         ctx.dim = dim
-        return _all_gather(input, dim)
+        return calls.all_gather(input, dim)
 
     @staticmethod
     def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
@@ -76,12 +67,12 @@ class _SummedBothWays(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, input: torch.Tensor) -> torch.Tensor:
-        summed: torch.Tensor = _all_reduce(REDUCE_SUM, input)
+        summed: torch.Tensor = calls.all_reduce(calls.REDUCE_SUM, input)
         return summed
 
     @staticmethod
     def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
-        return _all_reduce(REDUCE_SUM, grad_output)
+        return calls.all_reduce(calls.REDUCE_SUM, grad_output)
 
 
 def all_reduce(
@@ -128,7 +119,7 @@ def distributed_mm(w: torch.Tensor, x: torch.Tensor, split: int = 1) -> torch.Te
     products = []
     for piece in x.chunk(split, 1):
         rows = all_gather(piece, 1)[first : first + w.shape[1]]
-        products.append(all_reduce(REDUCE_SUM, w @ rows).chunk(xrt_world_size(), 1)[get_ordinal()])
+        products.append(all_reduce(calls.REDUCE_SUM, w @ rows).chunk(xrt_world_size(), 1)[get_ordinal()])
     return torch.cat(products, 1)
 
 

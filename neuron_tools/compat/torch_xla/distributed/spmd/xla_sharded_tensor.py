@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import EllipsisType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
@@ -22,7 +22,7 @@ from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.marking import place, sharding_text
 from neuron_tools.frontends.torch_xla.sharding import WHOLE
 from neuron_tools.frontends.torch_xla.spread import core_count
-from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+from neuron_tools.frontends.torch_xla.tensor import Dispatcher, LazyValue, XlaTensor
 
 from .mesh import AxisNumbers, Mesh
 from .placements import convert_to_xla_mesh, convert_to_xla_partition_spec, placements_of
@@ -64,6 +64,11 @@ class XLAShard:
         return self.data[tuple(slice(0, cut.stop - cut.start) for cut in self.indices)]
 
 
+def _dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Record an operation; its results lie in parts, too."""
+    return pytree.tree_map_only(XlaTensor, _wrapped, XlaTensor.dispatcher(func, args, kwargs))
+
+
 class XLAShardedTensor(XlaTensor):
     """A tensor of the device `xla` that lies over the cores as somebody said.
 
@@ -83,6 +88,7 @@ class XLAShardedTensor(XlaTensor):
     mesh_shape: tuple[int, ...] | None
     partition_spec: AxisNumbers | None
     _cached_spec: DTensorSpec | None
+    dispatcher: ClassVar[Dispatcher] = staticmethod(_dispatch)
 
     @staticmethod
     def __new__(
@@ -175,17 +181,6 @@ class XLAShardedTensor(XlaTensor):
         assert isinstance(moved, XlaTensor)
         place(moved, mesh.sharding(spec))
         return wrap_as_sharded_tensor(moved if async_op else self, mesh.mesh_shape, spec)
-
-    @classmethod
-    def __torch_dispatch__(
-        cls,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Record an operation; its results lie in parts, too."""
-        return pytree.tree_map_only(XlaTensor, _wrapped, cls.dispatcher(func, args, kwargs or {}))
 
     def __repr__(self, **options: Any) -> str:
         """The values; this runs what was recorded."""
