@@ -88,7 +88,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
-    "LayoutResult": {"tokens_per_second": "Tokens/s"},
+    "LayoutResult": {"tokens_per_second": "Tokens/s", "on_front": "Front"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
     "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
     "MemoryHolder": {"byte_count": "Held"},
@@ -133,6 +133,8 @@ PLACES = frozenset({"inside", "workers_at"})
 HIDDEN_WHERE_EMPTY = frozenset(
     {
         "process",
+        "bubble_ns",
+        "tokens_per_second",
         "handover_ns",
         "is_aborted",
         "core",

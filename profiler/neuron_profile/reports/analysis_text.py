@@ -66,7 +66,7 @@ def _print_rows(console: Console, rows: Sequence[Any], limit: int, total_ns: flo
     cells = [
         [_cell(name, row[name], _whole_ns(kind, name, row, total_ns)) for name in names] for row in shown
     ]
-    numbers = [place for place, name in enumerate(names) if _is_number(shown[0][name])]
+    numbers = [place for place, name in enumerate(names) if any(_is_number(row[name]) for row in shown)]
     console.print(data_table([_heading(kind, name) for name in names], cells, right=numbers))
     if len(rows) > limit:
         console.print(f"... and {len(rows) - limit:,} more (--limit)")
