@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.late_import import after_import
 
 NAME = "neuron"
 _PACKAGE = "deepspeed.accelerator"

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.late_import import after_import
 
 NAME = "neuron"
 _CONNECTORS = (

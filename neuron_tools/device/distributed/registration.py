@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from neuron_tools.device.distributed import attention_rules, context_parallel, partial_checkpoints
-from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.late_import import after_import
 
 BACKEND = "neuron"
 

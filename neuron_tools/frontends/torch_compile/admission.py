@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.late_import import after_import
 
 _LISTED = "cuda"
 """On each such list."""

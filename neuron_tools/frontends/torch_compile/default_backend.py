@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.torch_compile import flex_attention
 from neuron_tools.frontends.torch_compile.admission import admit_pointwise_scans
+from neuron_tools.late_import import after_import
 
 _REGISTRY = "torch._dynamo.backends.registry"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.torch_compile import masked_attention
 from neuron_tools.frontends.torch_compile.admission import admit
 from neuron_tools.frontends.torch_compile.masked_attention import OPERATORS
+from neuron_tools.late_import import after_import
 
 _API = "torch.nn.attention.flex_attention"
 _AUTOCAST = torch._C.DispatchKey.AutocastPrivateUse1

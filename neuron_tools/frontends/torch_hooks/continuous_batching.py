@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.serving.requests import RequestRanges
+from neuron_tools.late_import import after_import
 
 _PACKAGE = "transformers.generation.continuous_batching"
 

@@ -10,8 +10,8 @@ import sys
 
 import torch
 
-from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.vllm_platform.ending import end_undisturbed
+from neuron_tools.late_import import after_import
 
 _ENGINE = "vllm.v1.engine.core"
 

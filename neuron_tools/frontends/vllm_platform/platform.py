@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
-from neuron_tools.device.distributed.late_import import after_import
 from neuron_tools.frontends.vllm_platform.ending import stop_reader_first
+from neuron_tools.late_import import after_import
 
 NAME = "neuron"
 _DRAFTS = ("ngram", "suffix", "draft_model", "eagle")

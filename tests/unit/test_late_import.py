@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.late_import import after_import
 
 
 @pytest.fixture
