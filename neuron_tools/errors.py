@@ -17,3 +17,7 @@ class UsageError(NeuronToolsError):
     """The user asked for something that cannot be asked for."""
 
     exit_status = 2
+
+
+class AlreadyRecordedError(UsageError):
+    """A recording was to begin in a process that is being recorded."""

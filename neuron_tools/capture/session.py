@@ -21,7 +21,7 @@ from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.capture.rests import Rests, is_ended_by_others
 from neuron_tools.capture.runtimes import Recording, Runtime
 from neuron_tools.device.distributed.job import from_environment
-from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.errors import AlreadyRecordedError, NeuronToolsError
 from neuron_tools.hardware import NeuronCore
 
 _running: dict[type, CaptureSession] = {}
@@ -47,7 +47,7 @@ class CaptureSession:
         """Claim a log folder, install the hooks and start the clock.
 
         Raises:
-            UsageError: Another session with this runtime is running in this process.
+            AlreadyRecordedError: Another session with this runtime is running in this process.
             NeuronToolsError: The log cannot be written or the device cannot be built.
         """
         ensure_not_recording(type(self._runtime))
@@ -150,11 +150,11 @@ def ensure_not_recording(runtime: type | None = None) -> None:
         runtime: Look at recordings with this runtime only.
 
     Raises:
-        UsageError: One is under way.
+        AlreadyRecordedError: One is under way.
     """
     for kind, session in _running.items():
         if runtime in (None, kind):
-            raise UsageError(
+            raise AlreadyRecordedError(
                 f"This process is being recorded into {session.options.directory} already: "
                 "profile one block at a time, or run the program without neuron-profile capture."
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import torch
+
 from neuron_tools.frontends.nki.torch_custom_op import nki_op
 from neuron_tools.frontends.nki.wrapper import wrap_nki
 from neuron_tools.frontends.torch_trace.weights import replace_weights
@@ -35,7 +37,10 @@ runtime_classes.register()
 
 
 def __getattr__(name: str) -> Any:
-    """`torch_neuronx.nki` is the package `nki`."""
+    """`torch_neuronx.nki` is the package `nki`; `synchronize`, `Stream` and more are `torch.neuron`'s."""
     if name == "nki":
         return importlib.import_module("nki")
-    raise AttributeError(f"torch_neuronx has no {name!r} here; it has {', '.join(__all__)} and nki")
+    if name in getattr(torch.neuron, "__all__", ()):
+        return getattr(torch.neuron, name)
+    known = ", ".join(__all__)
+    raise AttributeError(f"torch_neuronx has no {name!r} here; it has {known}, nki and what torch.neuron has")
