@@ -41,9 +41,11 @@ class NkiTensor(TensorBase):
         storage = self.storage
         if storage is None:
             storage = self.backing
-        if type(key) is not tuple:
-            key = (key,)
         shape, old_strides = self._shape, self.strides
+        if type(key) is not tuple:
+            if key is Ellipsis and self.gather is None and len(shape) >= storage.tile_rank:
+                return NkiTensor(storage, self.dtype, shape, old_strides, self.offset)
+            key = (key,)
         line = storage.pitch_bytes // self.dtype.itemsize if storage.tile_rank else -1
         offset = self.offset
         extents: list[int] = []

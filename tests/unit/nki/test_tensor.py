@@ -29,6 +29,8 @@ def view_of(take):
     [
         (lambda t: t[2:10, 1, :, 3:5], X[2:10, 1, :, 3:5]),
         (lambda t: t[..., 2], X[..., 2]),
+        (lambda t: t[2:10, 1, :, 3:5][...], X[2:10, 1, :, 3:5]),
+        (lambda t: t[2:10, 1].rearrange("p a b -> p b a")[...], X[2:10, 1].transpose(0, 2, 1)),
         (lambda t: t[:, None, 0], X[:, None, 0]),
         (lambda t: t[1:15:3, ::2], X[1:15:3, ::2]),
         (lambda t: t[-2], X[-2]),
