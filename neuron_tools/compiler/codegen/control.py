@@ -14,9 +14,11 @@ from typing import Any
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
+from neuron_tools.compiler.codegen.movement import copy_tensor, fill_tensor
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.hlo import Module, Operation, Region
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
+from neuron_tools.compiler.passes.in_place import UPDATES, final_values
 from neuron_tools.compiler.passes.pipeline import plan_body
 from neuron_tools.compiler.passes.register_arithmetic import register_values, without_counters
 
@@ -30,9 +32,10 @@ def generate_while(context: Context, group: Group) -> None:
     """Emit the body as often as the loop runs; every trip's operations name the loop and the trip."""
     operation = group.operations[0]
     condition, body = operation.regions
-    places = [context.location(value) for value in operation.operands]
+    plan, left = _plan_body(context, operation, body)
+    places = _begin(context, group, _written_in_place(plan, body))
     decides = _condition_is_data(context.module, condition)
-    section = _record_trip(context, operation, places, condition if decides else None)
+    section = _record_trip(context, operation, plan, left, places, condition if decides else None)
     trips = _trips(context, operation, section)
     name = context.unique_name("while")
     earlier: list[dict[int, int]] = []
@@ -55,12 +58,41 @@ def _results(body: Region, section: Section) -> tuple[int, ...]:
     return tuple(value if value in section.outputs else -1 for value in body.results)
 
 
+def _begin(context: Context, group: Group, written: frozenset[int]) -> list[Location]:
+    """Where carried values are at first: those that the body writes into get memory of their own, once."""
+    operation = group.operations[0]
+    hlo = context.hlo(group, opcode="copy") if written else -1
+    places = []
+    for position, value in enumerate(operation.operands):
+        if position in written:
+            place = context.define(operation.results[position])
+            if context.plan.views.of(value).root < 0:
+                place.tokens = fill_tensor(context, place, hlo)
+            else:
+                place.tokens = copy_tensor(context, context.location(value), place, hlo)
+        else:
+            place = context.location(value)
+        places.append(place)
+    return places
+
+
+def _written_in_place(plan: FusionPlan, body: Region) -> frozenset[int]:
+    """Positions of the carried values that a trip changes where they are."""
+    final = final_values(plan.in_place)
+    pairs = enumerate(zip(body.parameters, body.results))
+    return frozenset(at for at, (before, after) in pairs if final.get(before) == plan.views.of(after).root)
+
+
 def _record_trip(
-    context: Context, operation: Operation, places: list[Location], condition: Region | None
+    context: Context,
+    operation: Operation,
+    plan: FusionPlan,
+    results: tuple[int, ...],
+    places: list[Location],
+    condition: Region | None,
 ) -> Section:
-    """One trip as a section whose parameters are the carried values."""
+    """One trip as a section whose parameters are the carried values; it leaves `results` in memory."""
     body = operation.regions[-1]
-    plan, results = _plan_body(context, operation, body)
     inner = SectionContext(context, plan)
     inner.forget_results()
     for value, place in zip(body.parameters, places):
@@ -81,9 +113,17 @@ def _record_trip(
 def _plan_body(context: Context, operation: Operation, body: Region) -> tuple[FusionPlan, tuple[int, ...]]:
     """The body's plan without its counters, and the values that it leaves in memory."""
     module, counters = without_counters(_region_module(context, operation, body))
-    plan = plan_body(module, context.options)
+    plan = plan_body(replace(module, aliases=_updated(module, body)), context.options)
     kept = [value for index, value in enumerate(body.results) if index not in counters]
     return plan, tuple(dict.fromkeys(kept))
+
+
+def _updated(module: Module, body: Region) -> tuple[tuple[int, int], ...]:
+    """(position of a result, position of a parameter) of carried values that a body updates."""
+    made = {value for each in module.operations if each.opcode in UPDATES for value in each.results}
+    places = {value: at for at, value in enumerate(module.parameters)}
+    homes = {after: places[before] for before, after in zip(body.parameters, body.results) if after in made}
+    return tuple((at, homes[value]) for at, value in enumerate(module.results) if value in homes)
 
 
 def _trips(context: Context, operation: Operation, section: Section) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch_mlir import ir
@@ -29,6 +29,42 @@ def order(block: Any) -> None:
               for at, each in enumerate(operations)]  # fmt: skip
     for at in in_order(needed):
         operations[at].move_before(end)
+
+
+def insert(
+    block: Any,
+    name: str,
+    operands: Sequence[Any],
+    types: Sequence[Any],
+    attributes: Mapping[str, Any],
+    row: int,
+) -> Any:
+    """Add an operation of a framework row at a block's end, before what it ends with.
+
+    Args:
+        block: It is changed.
+        name: The operation's.
+        operands: Values.
+        types: Of the results.
+        attributes: By name.
+        row: The framework row.
+    """
+    return ir.Operation.create(
+        name,
+        results=list(types),
+        operands=list(operands),
+        attributes=dict(attributes),
+        loc=ir.Location.name(f"fw:{row}"),
+        ip=ir.InsertionPoint(terminator(block)),
+    )
+
+
+def end_with(block: Any, results: Sequence[int]) -> None:
+    """Let a block return these of what it returned."""
+    end = terminator(block)
+    wanted = [end.operands[position] for position in results]
+    ir.Operation.create(end.name, operands=wanted, ip=ir.InsertionPoint(end))
+    end.erase()
 
 
 def declare(function: Any) -> None:

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torch import fx
 from torch_mlir import ir
 
+from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.frontends.torch_lowering import mlir
-from neuron_tools.frontends.torch_lowering.blocks import declare, entry, order, terminator
+from neuron_tools.frontends.torch_lowering.blocks import declare, end_with, entry, insert, order, terminator
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
-from neuron_tools.frontends.torch_lowering.fake import refake
+from neuron_tools.frontends.torch_lowering.fake import refake, tensor_type
 from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, partition
-from neuron_tools.frontends.torch_lowering.recurrence import OPCODE, Recurrence
+from neuron_tools.frontends.torch_lowering.recurrence import OPCODE, DescribedStep, Recurrence
+from neuron_tools.records.program import FrameworkOperation
 
 _INDEX = "tensor<i32>"
+_CALL = "neuron.operation_of_step"
+"""Stands in a step for an operation that was cut out of it."""
 
 
-def join_loops(module: Any, partitioned: Partition) -> Partition:
+@dataclass
+class InLoops:
+    """What the loops of a module have beside it.
+
+    Attributes:
+        framework: Rows of the module; those of steps come behind it.
+        spells: Whether steps are spelled out in StableHLO, for a compiler that is not ours.
+        cuts: What was cut out of steps and left as calls; `with_operations_of_steps` puts it back.
+    """
+
+    framework: list[FrameworkOperation] = field(default_factory=list)
+    spells: bool = True
+    cuts: list[Cut] = field(default_factory=list)
+
+
+def join_loops(module: Any, partitioned: Partition, inside: InLoops) -> Partition:
     """Make a loop of each recurrence.
 
     Args:
         module: torch-mlir's, of `partitioned.graph`; it is changed. The caller holds `mlir.LOCK`.
         partitioned: How it was cut.
+        inside: It gets what the loops' steps have.
 
     Returns:
         How it is cut now: the module has no parameters for the recurrences any more.
@@ -38,7 +60,7 @@ def join_loops(module: Any, partitioned: Partition) -> Partition:
     block = function.regions[0].blocks[0]
     with module.context, ir.Location.unknown():
         for number, cut in enumerate(loops):
-            _call(block, cut, _add_loop(module, block, cut, number))
+            _call(block, cut, _add_loop(module, block, cut, number, inside))
         order(block)
         made = {place for cut in loops for place in cut.results}
         kept = [place for place in range(len(block.arguments)) if place not in made]
@@ -48,6 +70,35 @@ def join_loops(module: Any, partitioned: Partition) -> Partition:
     left = [replace(cut, results=tuple(map(kept.index, cut.results)))
             for cut in partitioned.cuts if not _is_loop(cut)]  # fmt: skip
     return replace(partitioned, cuts=tuple(left))
+
+
+def with_operations_of_steps(module: Module, inside: InLoops) -> Module:
+    """A module that was read, with our operations where its loops have calls in their place.
+
+    Args:
+        module: It.
+        inside: What `join_loops` left there.
+    """
+    if not inside.cuts:
+        return module
+    warnings = (cut.intrinsic.warning for cut in inside.cuts if cut.intrinsic.warning)
+    return replace(
+        module,
+        operations=_put_back(module.operations, inside.cuts),
+        warnings=tuple(dict.fromkeys((*module.warnings, *warnings))),
+    )
+
+
+def _put_back(operations: Sequence[Operation], cuts: Sequence[Cut]) -> tuple[Operation, ...]:
+    return tuple(_operation(each, cuts) for each in operations)
+
+
+def _operation(operation: Operation, cuts: Sequence[Cut]) -> Operation:
+    if operation.attributes.get("call_target_name") == _CALL:
+        cut = cuts[int(operation.attributes["backend_config"])]
+        return replace(operation, opcode=cut.intrinsic.opcode, attributes=cut.attributes)
+    regions = (replace(each, operations=_put_back(each.operations, cuts)) for each in operation.regions)
+    return replace(operation, regions=tuple(regions)) if operation.regions else operation
 
 
 def has_loops(partitioned: Partition) -> bool:
@@ -61,57 +112,126 @@ def _is_loop(cut: Cut) -> bool:
 
 def _call(block: Any, cut: Cut, loop: Any) -> None:
     """Call a function where a recurrence was."""
-    end = terminator(block)
-    made = ir.Operation.create(
-        "func.call",
-        results=list(ir.FunctionType(ir.TypeAttr(loop.attributes["function_type"]).value).results),
-        operands=[end.operands[place] for place in cut.operands],
-        attributes={"callee": ir.FlatSymbolRefAttr.get(ir.StringAttr(loop.attributes["sym_name"]).value)},
-        loc=ir.Location.name(f"fw:{cut.row}"),
-        ip=ir.InsertionPoint(end),
-    )
+    operands = [terminator(block).operands[place] for place in cut.operands]
+    types = ir.FunctionType(ir.TypeAttr(loop.attributes["function_type"]).value).results
+    callee = ir.FlatSymbolRefAttr.get(ir.StringAttr(loop.attributes["sym_name"]).value)
+    made = insert(block, "func.call", operands, types, {"callee": callee}, cut.row)
     for place, part in zip(cut.results, cut.parts):
         block.arguments[place].replace_all_uses_with(made.results[part])
 
 
-def _add_loop(module: Any, block: Any, cut: Cut, number: int) -> Any:
+def _add_loop(module: Any, block: Any, cut: Cut, number: int, inside: InLoops) -> Any:
     """Add the functions of a recurrence's step and of its loop to a module; returns the loop's."""
     call: Recurrence = cut.intrinsic.attributes[OPCODE]
-    graph, given = _step_graph(call, cut.row)
-    lowered = mlir.to_stablehlo(graph, f"step{number}")
+    partitioned, absent = _step_graph(call, cut.row, inside)
+    lowered = mlir.to_stablehlo(partitioned.graph, f"step{number}")
     step = entry(lowered)
     step.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    given = _leave_calls(step, partitioned, inside)
     operands = [terminator(block).operands[place].type for place in cut.operands]
-    written = ir.Module.parse(_LoopText(call, operands, step, given).function(f"loop{number}"))
+    written = ir.Module.parse(_LoopText(call, operands, step, given, absent).function(f"loop{number}"))
     _, loop = written.body.operations
     for added in (step, loop):
         module.body.append(added.operation.clone())
     return module.body.operations[len(module.body.operations) - 1]
 
 
-def _step_graph(call: Recurrence, row: int) -> tuple[Any, tuple[int, ...]]:
-    """The step's graph, and where among its results are what is carried on and what the row makes.
+def _leave_calls(step: Any, partitioned: Partition, inside: InLoops) -> tuple[int, ...]:
+    """Put a call in a step for each operation that was cut out; places of what it gives among its results."""
+    if not partitioned.cuts:
+        return partitioned.results
+    block = step.regions[0].blocks[0]
+    taken = len(block.arguments) - sum(len(cut.results) for cut in partitioned.cuts)
+    for cut in partitioned.cuts:
+        attributes = {"call_target_name": _CALL, "backend_config": str(len(inside.cuts))}
+        inside.cuts.append(cut)
+        results = [block.arguments[place] for place in cut.results]
+        operands = [terminator(block).operands[place] for place in cut.operands]
+        named = {name: ir.StringAttr.get(text) for name, text in attributes.items()}
+        types = [each.type for each in results]
+        made = insert(block, "stablehlo.custom_call", operands, types, named, cut.row)
+        for before, after in zip(results, made.results):
+            before.replace_all_uses_with(after)
+    order(block)
+    end_with(block, partitioned.results)
+    for place in reversed(range(taken, len(block.arguments))):
+        block.erase_argument(place)
+    declare(step)
+    return tuple(range(len(partitioned.results)))
 
-    It takes what is carried, a row of each table and what stays fixed.
+
+def _step_graph(call: Recurrence, row: int, inside: InLoops) -> tuple[Partition, dict[int, Any]]:
+    """The step's graph: of what is carried, a row of each table and what stays fixed.
+
+    Its results are what is carried on and what the row makes, but for those that nothing makes: states of
+    random generators, say, which an operator hands on to its backward pass alone. By place, these are like
+    the tensors that are given too.
     """
-    builder = GraphBuilder(lambda node: None)
+    builder = GraphBuilder(lambda node: None) if inside.spells else GraphBuilder()
     groups = (
         [call.examples[place] for place in call.carried],
         [refake(call.examples[place][0]) for place in call.tables],
         [call.examples[place] for place in call.fixed],
     )
     nodes = [[builder.parameter(value) for value in group] for group in groups]
-    carried, made = builder.call(call.step, nodes, {}, row)
-    cut = partition(builder.parameters, [*carried, *made])
-    if cut.cuts:
-        raise mlir.LoweringFailure([], f"{cut.cuts[0].intrinsic.opcode} within a recurrence")
-    return cut.graph, cut.results
+    if isinstance(call.step, DescribedStep):
+        made = _described(builder, call.step, nodes, row, inside.framework)
+    else:
+        made = [node for group in builder.call(call.step, nodes, {}, row) for node in group]
+    absent = {at: value for at, value in enumerate(made) if not isinstance(value, fx.Node)}
+    cut = partition(builder.parameters, [value for at, value in enumerate(made) if at not in absent])
+    refused = [each for each in cut.cuts if inside.spells or _is_loop(each)]
+    if refused:
+        raise mlir.LoweringFailure([], f"{refused[0].intrinsic.opcode} within a recurrence")
+    return cut, absent
+
+
+def _described(
+    builder: GraphBuilder,
+    step: DescribedStep,
+    nodes: Sequence[Sequence[fx.Node]],
+    row: int,
+    framework: list[FrameworkOperation],
+) -> list[Any]:
+    """Add a step's calls, each with a row of its own behind those that there are; where there are any.
+
+    Returns:
+        The step's results; the fake tensor of one that no call makes.
+    """
+    inputs = [node for group in nodes for node in group]
+    graph = step.trace([refake(node.meta["val"]) for node in inputs])
+    values: dict[fx.Node, Any] = dict(zip(graph.nodes, inputs))
+    has_rows = bool(framework)
+    for node in graph.nodes:
+        if node.op == "output":
+            return [each.meta["val"] if values[each] is None else values[each] for each in node.args[0]]
+        if node.op == "get_attr":
+            value = getattr(graph.owning_module, str(node.target))
+            values[node] = builder.constant(value, str(node.target), row)
+        if node.op != "call_function":
+            continue
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        if node.target is operator.getitem:
+            values[node] = args[0][args[1]]
+            continue
+        if has_rows:
+            framework.append(step.describe(node))
+        row_of_call = len(framework) - 1 if has_rows else row
+        values[node] = builder.call(node.target, args, dict(kwargs), row_of_call, node.meta.get("val"))
+    return []
 
 
 class _LoopText:
     """Writes a loop over rows: an index, what is carried and the rows made so far go round."""
 
-    def __init__(self, call: Recurrence, operands: Sequence[Any], step: Any, given: Sequence[int]) -> None:
+    def __init__(
+        self,
+        call: Recurrence,
+        operands: Sequence[Any],
+        step: Any,
+        given: Sequence[int],
+        absent: Mapping[int, Any],
+    ) -> None:
         self._call = call
         self._operands = operands
         self._step_name = ir.StringAttr(step.attributes["sym_name"]).value
@@ -122,6 +242,7 @@ class _LoopText:
         self._made = [ir.RankedTensorType.get([self._rows, *each.shape], each.element_type) for each in made]
         self._row = "%from_end" if call.backwards else "%at"
         self._given = [f"%done#{place}" for place in given]
+        self._absent = {at: _table_type(self._rows, row) for at, row in absent.items()}
 
     def function(self, name: str) -> str:
         """The text of the step's declaration and of the loop's function."""
@@ -129,11 +250,15 @@ class _LoopText:
         kinds = [*self._carried, *self._made]
         begins = [f"%operand{place}" for place in self._call.carried] + _names("empty", self._made)
         round_ = [*_names("carried", self._carried), *_names("made", self._made)]
-        types, results = _joined(kinds), [f"%last#{at + 1}" for at in range(len(kinds))]
+        types, made = _joined(kinds), iter(f"%last#{at + 1}" for at in range(len(kinds)))
+        count = len(kinds) + len(self._absent)
+        results = [f"%absent{at}" if at in self._absent else next(made) for at in range(count)]
+        left = iter(kinds)
+        given = _joined(self._absent[at] if at in self._absent else next(left) for at in range(count))
         places = _joined(f"{place} = {value}" for place, value in zip(round_, begins))
         return f"""
         func.func private @{self._step_name}{self._step_type}
-        func.func private @{name}({taken}) -> ({types}) {{
+        func.func private @{name}({taken}) -> ({given}) {{
           %first = stablehlo.constant dense<0> : {_INDEX}
           %one = stablehlo.constant dense<1> : {_INDEX}
           %final = stablehlo.constant dense<{self._rows - 1}> : {_INDEX}
@@ -146,15 +271,16 @@ class _LoopText:
           }} do {{
             {self._body()}
           }}
-          return {_joined(results)} : {types}
+          return {_joined(results)} : {given}
         }}
         """
 
     def _empty(self) -> str:
-        """What the rows that are made are written into."""
+        """What the rows that are made are written into, and what stays so."""
+        tables = [(f"%empty{at}", kind) for at, kind in enumerate(self._made)]
+        tables += [(f"%absent{at}", kind) for at, kind in self._absent.items()]
         return "\n".join(
-            f"%empty{at} = stablehlo.constant dense<{_zero(kind)}> : {kind}"
-            for at, kind in enumerate(self._made)
+            f"{name} = stablehlo.constant dense<{_zero(kind)}> : {kind}" for name, kind in tables
         )
 
     def _body(self) -> str:
@@ -203,6 +329,12 @@ def _row_types(table: Any) -> tuple[Any, Any]:
     """The types of a row of a table, with its first axis and without."""
     shape = list(table.shape)[1:]
     return tuple(ir.RankedTensorType.get(each, table.element_type) for each in ([1, *shape], shape))
+
+
+def _table_type(rows: int, row: Any) -> Any:
+    """The type of a table with rows like a fake tensor."""
+    kind = tensor_type(row)
+    return ir.Type.parse(f"tensor<{'x'.join(map(str, (rows, *kind.shape, kind.dtype)))}>")
 
 
 def _names(name: str, values: Sequence[Any]) -> list[str]:

@@ -20,7 +20,12 @@ from neuron_tools.frontends.torch_lowering.batched_products import keep_batch_ax
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, split_results
 from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import intrinsic_of, operator_name, unlowered
-from neuron_tools.frontends.torch_lowering.loops import has_loops, join_loops
+from neuron_tools.frontends.torch_lowering.loops import (
+    InLoops,
+    has_loops,
+    join_loops,
+    with_operations_of_steps,
+)
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
 from neuron_tools.frontends.torch_lowering.recurrence import recurrence_of
 from neuron_tools.frontends.torch_lowering.rejoined import (
@@ -94,7 +99,7 @@ def lower_to_text(build: Build) -> PortableModule:
     def finish(_: GraphBuilder, __: Sequence[fx.Node], partitioned: Partition) -> PortableModule:
         with mlir.LOCK:
             module = mlir.to_stablehlo(partitioned.graph)
-            cuts = join_loops(module, partitioned).cuts
+            cuts = join_loops(module, partitioned, InLoops()).cuts
         missing = (str(cut.intrinsic.attributes.get("call_target_name", "")) for cut in cuts)
         return PortableModule(str(module), partitioned.results, tuple(dict.fromkeys(missing)))
 
@@ -142,12 +147,13 @@ def lower_part(
         keep_batch_axes(partitioned.graph)
         with mlir.LOCK:
             module = mlir.to_stablehlo(partitioned.graph)
-            partitioned = join_loops(module, partitioned)
+            inside = InLoops(list(framework))
+            partitioned = join_loops(module, partitioned, inside)
             text = rejoin(module, partitioned, Shardings(len(builder.parameters), shardings, written))
         part = split(text, devices, [position not in written for position in range(len(results))])
         read = read_part(
             part.bytecode,
-            framework=tuple(framework),
+            framework=tuple(inside.framework),
             parameter_kinds=tuple(builder.kinds),
             parameter_names=tuple(str(node.target) for node in builder.parameters),
             warnings=partitioned.warnings,
@@ -223,15 +229,16 @@ def _lower_rest(
         return _passed_through(partitioned.graph, builder, names, framework), partitioned
     with mlir.LOCK:
         module = mlir.to_stablehlo(partitioned.graph)
-        left = join_loops(module, partitioned)
+        inside = InLoops(list(framework), spells=False)
+        left = join_loops(module, partitioned, inside)
         extra = sum(len(cut.results) for cut in left.cuts)
         read = read_module(
             module,
-            framework=tuple(framework),
+            framework=tuple(inside.framework),
             parameter_kinds=(*builder.kinds, *["input"] * extra),
             parameter_names=(*names, *[""] * extra),
         )
-    return read, left
+    return with_operations_of_steps(read, inside), left
 
 
 def _passed_through(

@@ -12,7 +12,7 @@ from torch_mlir import ir
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, BARRIER
 from neuron_tools.frontends.jax.batched_calls import PART_OF_CALL, WHOLE_CALL, BatchedCall
-from neuron_tools.frontends.torch_lowering.blocks import declare, entry, order, terminator
+from neuron_tools.frontends.torch_lowering.blocks import declare, end_with, entry, insert, order, terminator
 from neuron_tools.frontends.torch_lowering.indices import simplify_indices
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name
 from neuron_tools.frontends.torch_lowering.partition import Cut, Partition
@@ -80,7 +80,7 @@ def rejoin(module: Any, partitioned: Partition, shardings: Shardings) -> str:
             _put_back(block, cut, number)
         order(block)
         simplify_indices(block)
-        _end(block, partitioned.results)
+        end_with(block, partitioned.results)
         for position in reversed(range(shardings.parameters, len(block.arguments))):
             block.erase_argument(position)
         _declare(function, block, shardings)
@@ -109,28 +109,14 @@ def _part_of_cut(operation: Operation, cuts: Sequence[Cut]) -> Operation:
 def _put_back(block: Any, cut: Cut, number: int) -> None:
     results = [block.arguments[position] for position in cut.results]
     name, attributes = _operation(cut, number)
-    end = terminator(block)
-    operands = [end.operands[position] for position in cut.operands]
+    operands = [terminator(block).operands[position] for position in cut.operands]
     is_barrier = cut.intrinsic.opcode == BARRIER  # it gives all that it takes
-    made = ir.Operation.create(
-        name,
-        results=[value.type for value in (operands if is_barrier else results)],
-        operands=operands,
-        attributes={key: ir.Attribute.parse(text) for key, text in attributes.items()},
-        loc=ir.Location.name(f"fw:{cut.row}"),
-        ip=ir.InsertionPoint(end),
-    )
+    types = [value.type for value in (operands if is_barrier else results)]
+    parsed = {key: ir.Attribute.parse(text) for key, text in attributes.items()}
+    made = insert(block, name, operands, types, parsed, cut.row)
     given = [made.results[part] for part in cut.parts] if is_barrier else made.results
     for before, after in zip(results, given):
         before.replace_all_uses_with(after)
-
-
-def _end(block: Any, results: Sequence[int]) -> None:
-    """Let the function return these of what it returned."""
-    end = terminator(block)
-    wanted = [end.operands[position] for position in results]
-    ir.Operation.create(end.name, operands=wanted, ip=ir.InsertionPoint(end))
-    end.erase()
 
 
 def _declare(function: Any, block: Any, shardings: Shardings) -> None:

@@ -30,16 +30,12 @@ def put_barrier(tensors: Sequence[torch.Tensor]) -> None:
     if not behind:
         return
     graph = current_graph()
-    numbers = [ValueNumber(graph.number_of(tensor.lazy, _is_weight(tensor))) for tensor in behind]
+    numbers = [ValueNumber(graph.number_of(tensor.lazy, tensor)) for tensor in behind]
     leaves, structure = pytree.tree_flatten(((numbers,), {}))
     results = [tensor.lazy.renamed() for tensor in behind]
     graph.add(_operator(), leaves, structure, results, current_origin())
     for tensor, result in zip(behind, results):
         tensor.lazy = result
-
-
-def _is_weight(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, torch.nn.Parameter)
 
 
 @cache

@@ -136,7 +136,7 @@ def _inner(leaf: Any, core: int = 0) -> Any:
 
 def _numbered(leaf: Any) -> Any:
     if isinstance(leaf, XlaTensor):
-        return ValueNumber(current_graph().number_of(leaf.lazy, isinstance(leaf, torch.nn.Parameter)))
+        return ValueNumber(current_graph().number_of(leaf.lazy, leaf))
     if isinstance(leaf, torch.Tensor):  # a number on the host, which becomes data of the device
         return ValueNumber(current_graph().number_of(LazyValue(leaf)))
     return torch.device("cpu") if isinstance(leaf, torch.device) else _inner(leaf)

@@ -75,10 +75,23 @@ def set_eager(enable: bool) -> bool:
     return before
 
 
+@contextmanager
+def recorded_into(graph: RecordedGraph) -> Iterator[None]:
+    """A block whose operations are recorded into another graph, which does not run."""
+    global _current
+    before, _current = _current, graph
+    try:
+        with eagerly(False):
+            yield
+    finally:
+        _current = before
+
+
 def sync() -> None:
     """Run what was recorded, if anything was; what comes next is recorded into a new graph."""
     global _current
     graph = _current
+    graph.refuse_to_run()
     if not graph.operations:
         return
     _current = RecordedGraph()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
@@ -86,8 +87,12 @@ class RecordedGraph:
     _made: list[tuple[int, weakref.ref[LazyValue]]] = field(default_factory=list)
     _count: int = 0
 
-    def number_of(self, lazy: LazyValue, is_weight: bool = False) -> int:
+    def number_of(self, lazy: LazyValue, tensor: torch.Tensor | None = None) -> int:
         """The value's number; one from before the graph becomes an input.
+
+        Args:
+            lazy: The value.
+            tensor: The tensor that holds it, where there is one.
 
         Raises:
             XlaError: It is a core's own part, made by hand in an earlier graph.
@@ -98,6 +103,7 @@ class RecordedGraph:
                     "Each core's own part ends with its graph: call disable_manual_sharding before mark_step."
                 )
             self._give_number(lazy)
+            is_weight = isinstance(tensor, torch.nn.Parameter)
             self.inputs.append(GraphInput(lazy.number, StoredTensor.of(lazy.inner), is_weight))
             if is_spread():
                 self.held.append(lazy)
@@ -117,6 +123,9 @@ class RecordedGraph:
         self.operations.append(
             RecordedOperation(target, tuple(leaves), structure, numbers, origin, (key, numbers))
         )
+
+    def refuse_to_run(self) -> None:
+        """Say why the graph cannot run now; it can."""
 
     def forget_last(self) -> None:
         """Take the last operation out: what it made becomes a value from before the graph."""

@@ -121,7 +121,7 @@ def sharding_text(value: LazyValue) -> str:
 def marked(tensor: XlaTensor, sharding: str) -> LazyValue:
     """A tensor's value behind a mark of the graph that says how it lies, in XLA's text."""
     graph, before = current_graph(), tensor.lazy
-    number = graph.number_of(before, isinstance(tensor, torch.nn.Parameter))
+    number = graph.number_of(before, tensor)
     leaves, structure = pytree.tree_flatten(((ValueNumber(number), sharding), {}))
     after = before.renamed()
     graph.add(_operator(), leaves, structure, [after], current_origin())

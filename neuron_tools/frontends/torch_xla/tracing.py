@@ -42,7 +42,7 @@ def lower_recorded(graph: RecordedGraph, outputs: Sequence[int], name: str) -> M
     traced = run_clean(trace_recorded, graph, layouts, outputs)
     kinds, names = _parameters(graph)
     return lower_graph(
-        traced, layouts, name, parameter_kinds=kinds, parameter_names=names, describe=_described
+        traced, layouts, name, parameter_kinds=kinds, parameter_names=names, describe=described
     )
 
 
@@ -76,7 +76,7 @@ def lower_recorded_part(
         shardings,
         parameter_kinds=kinds,
         parameter_names=names,
-        describe=_described,
+        describe=described,
     )
 
 
@@ -100,25 +100,52 @@ def trace_recorded(
         outputs: Numbers of the values that are wanted.
         taken_apart: Operators that are traced as what these functions do.
     """
+    numbers = [value.number for value in graph.inputs]
+    inputs = [fake_tensor(layout.sizes, layout.strides, layout.dtype) for layout in layouts]
+    return trace_operations(graph.operations, numbers, inputs, outputs, taken_apart)
 
-    def replay(*inputs: torch.Tensor) -> list[torch.Tensor]:
-        values: dict[int, Any] = {value.number: tensor for value, tensor in zip(graph.inputs, inputs)}
-        for operation in graph.operations:
-            _charge(operation.origin, _replay(operation, values))
+
+def trace_operations(
+    operations: Sequence[RecordedOperation],
+    numbers: Sequence[int],
+    inputs: Sequence[Any],
+    outputs: Sequence[int],
+    taken_apart: Mapping[Any, Callable[..., Any]] | None = None,
+) -> fx.Graph:
+    """As `trace_recorded`, of some operations.
+
+    Args:
+        operations: In order.
+        numbers: Of the values that they begin with.
+        inputs: These values, as fake tensors.
+        outputs: Numbers of the values that are wanted.
+        taken_apart: As there.
+    """
+
+    def replayed(*inputs: torch.Tensor) -> list[torch.Tensor]:
+        values: dict[int, Any] = dict(zip(numbers, inputs))
+        for operation in operations:
+            _charge(operation.origin, replay(operation, values))
         return [values[number] for number in outputs]
 
     with FAKE_MODE, torch.no_grad():
-        inputs = [fake_tensor(layout.sizes, layout.strides, layout.dtype) for layout in layouts]
-        traced = make_fx(torch.func.functionalize(replay, remove="mutations"), dict(taken_apart or {}))(
-            *inputs
-        ).graph
+        functional = torch.func.functionalize(replayed, remove="mutations")
+        traced = make_fx(functional, dict(taken_apart or {}))(*inputs).graph
     traced.eliminate_dead_code()
     return traced
 
 
-def _replay(operation: RecordedOperation, values: dict[int, Any]) -> str:
-    """Call an operation on what is known of its arguments; its name, where its calls have others."""
+def replay(operation: RecordedOperation, values: dict[int, Any], device: torch.device | None = None) -> str:
+    """Call an operation on what is known of its arguments; its name, where its calls have others.
+
+    Args:
+        operation: What was recorded.
+        values: By number; what it makes is added.
+        device: Where it makes tensors; None for that of fake ones.
+    """
     leaves = [values[leaf.number] if isinstance(leaf, ValueNumber) else leaf for leaf in operation.leaves]
+    if device is not None:
+        leaves = [device if isinstance(leaf, torch.device) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(leaves, operation.structure)
     # A kernel of the CPU may have laid out what is viewed in another way than tracing foresees.
     target: Any = _aten.reshape.default if operation.target is _aten.view.default else operation.target
@@ -146,7 +173,8 @@ def _charge(origin: Origin, name: str) -> None:
         node.meta[_ORIGIN], node.meta[_NAME] = origin, name
 
 
-def _described(node: fx.Node) -> FrameworkOperation:
+def described(node: fx.Node) -> FrameworkOperation:
+    """The framework row of a call of a traced graph."""
     origin = _origin(node)
     return FrameworkOperation(
         name=node.meta.get(_NAME) or call_name(node),

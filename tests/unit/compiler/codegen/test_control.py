@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from neuron_tools.compiler.compile import compile_module
@@ -115,3 +116,46 @@ def test_the_branch_that_is_named_runs_and_else_the_longest():
     longest = branches({})
     assert "exp" in longest.activations
     assert "longest branch" in longest.warnings[0]
+
+
+ROWS = 6
+TABLE = f"tensor<{ROWS}x128x256xf32>"
+
+
+def rows_written(begin: str, result: str = "%0#1") -> str:
+    """A loop that writes a row of a table in each trip; the table begins as `begin`."""
+    return f"""
+    func.func @main(%a: {STATE}, %t: {TABLE}) -> {TABLE} {{
+      %c0 = stablehlo.constant dense<0> : tensor<i32>
+      %m = stablehlo.constant dense<{ROWS}> : tensor<i32>
+      %zeros = stablehlo.constant dense<0.0> : {TABLE}
+      %made = stablehlo.tanh %t : {TABLE}
+      %0:2 = stablehlo.while(%i = %c0, %x = {begin}) : tensor<i32>, {TABLE}
+       cond {{
+        %go = stablehlo.compare LT, %i, %m, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %go : tensor<i1>
+       }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        %row = stablehlo.reshape %a : ({STATE}) -> tensor<1x128x256xf32>
+        %y = stablehlo.dynamic_update_slice %x, %row, %i, %c0, %c0
+          : ({TABLE}, tensor<1x128x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> {TABLE}
+        stablehlo.return %j, %y : tensor<i32>, {TABLE}
+       }}
+      %sum = stablehlo.add %0#1, {begin} : {TABLE}
+      return {result} : {TABLE}
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "result"), [("%zeros", "%0#1"), ("%t", "%0#1"), ("%made", "%0#1"), ("%t", "%sum")]
+)
+def test_a_table_that_trips_write_rows_of_is_written_where_it_is(begin, result):
+    program = compiled(rows_written(begin, result))
+    assert tile_races(program) == 0
+    row, dmas = 128 * 256 * 4, program.dmas
+    updates = [at for at, each in enumerate(program.hlo) if each.opcode == "dynamic_update_slice"]
+    written = dmas["bytes"][np.isin(dmas["hlo"], updates)].sum()
+    assert written == ROWS * row
+    loop = [at for at, each in enumerate(program.hlo) if each.opcode == "copy"]
+    assert dmas["bytes"][np.isin(dmas["hlo"], loop)].sum() == ROWS * row  # once, before the first trip

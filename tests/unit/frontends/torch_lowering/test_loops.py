@@ -95,10 +95,22 @@ def test_a_loop_is_partitioned_over_cores_with_what_is_around_it():
     assert part.module.shape_of(part.module.parameters[2]) == (ROWS, 2)
 
 
-def test_a_step_with_an_operator_that_is_not_lowered_natively_is_refused():
+def with_factors():
     def values(carried, tables):
         return recur(factorised, [carried], [tables])[1]
 
-    add = build(values, [torch.zeros(1), torch.zeros(3, 4, 4)])
+    return build(values, [torch.zeros(1), torch.zeros(3, 4, 4)])
+
+
+def test_an_operator_of_a_step_that_is_not_lowered_natively_is_named_and_stays_a_call():
+    module = lowering.lower(with_factors(), [FrameworkOperation("aten::svd")], "main")
+    (loop,) = [each for each in module.operations if each.opcode == "while"]
+    (call,) = [each for each in loop.regions[1].operations if each.opcode == "custom_call"]
+    assert call.attributes["unlowered"]
+    assert call.framework == (0,)
+    assert any("svd" in warning for warning in module.warnings)
+
+
+def test_a_step_with_an_operator_that_is_not_lowered_natively_is_refused_as_text():
     with pytest.raises(mlir.LoweringFailure, match="within a recurrence"):
-        lowering.lower(add, [FrameworkOperation("aten::svd")], "main")
+        lowering.lower_to_text(with_factors())

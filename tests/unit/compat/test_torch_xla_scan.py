@@ -1,0 +1,99 @@
+"""`scan_layers` gives what the layers give one after the other, compiled once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from neuron_tools import compat
+from neuron_tools.frontends import executables
+from tests.unit.frontends.torch_xla.conftest import Provider
+
+
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.wide, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.register_buffer("scale", torch.full((width,), 0.5))
+
+    def forward(self, value):
+        return value + self.scale * self.narrow(nn.functional.gelu(self.wide(self.norm(value))))
+
+
+@pytest.fixture(scope="module")
+def scan_layers():
+    uninstall = compat.install()
+    from torch_xla.experimental.scan_layers import scan_layers as own
+
+    yield own
+    uninstall()
+
+
+def trained(device, call, *, count=3, end_step=lambda: None):
+    """Losses of a few steps, and the parameters behind them."""
+    torch.manual_seed(0)
+    layers = nn.ModuleList([Layer(8) for _ in range(count)]).to(device)
+    optimizer, losses = torch.optim.SGD(layers.parameters(), lr=0.1), []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = call(layers, torch.ones(4, 8).to(device)).square().mean()
+        loss.backward()
+        optimizer.step()
+        end_step()
+        losses.append(loss.detach().cpu())
+    return losses + [each.detach().cpu() for each in layers.parameters()]
+
+
+def in_turn(layers, value):
+    return nn.Sequential(*layers)(value)
+
+
+def test_losses_and_parameters_are_those_of_the_layers_in_turn(scan_layers):
+    import torch_xla
+
+    found = trained("xla", scan_layers, end_step=torch_xla.sync)
+    for value, expected in zip(found, trained("cpu", in_turn), strict=True):
+        torch.testing.assert_close(value, expected)
+
+
+def test_each_step_is_one_graph_whose_size_does_not_grow_with_the_layers(scan_layers):
+    import torch_xla
+
+    loops = []
+    for count in (3, 9):
+        provider = Provider()
+        remove = executables.install(provider)
+        try:
+            trained("xla", scan_layers, count=count, end_step=torch_xla.sync)
+        finally:
+            remove()
+        assert len(provider.modules) <= 2
+        loops.append(
+            [len(each.regions[1].operations) for each in provider.last.operations if each.opcode == "while"]
+        )
+    assert len(loops[0]) == 2
+    assert loops[0] == loops[1]
+
+
+def test_no_layers_give_what_they_are_given(scan_layers):
+    value = torch.ones(2)
+    assert scan_layers([], value) is value
+
+
+def test_layers_without_parameters_are_called(scan_layers):
+    assert scan_layers([nn.ReLU(), nn.ReLU()], -torch.ones(2).to("xla")).tolist() == [0.0, 0.0]
+
+
+def test_layers_that_differ_are_refused_by_name(scan_layers):
+    layers = [nn.Linear(4, 4).to("xla"), nn.Linear(4, 4, bias=False).to("xla")]
+    with pytest.raises(ValueError, match="Layer 1 and the first differ in bias"):
+        scan_layers(layers, torch.ones(4).to("xla"))
+
+
+def test_what_is_no_function_is_refused(scan_layers):
+    from torch_xla.experimental.scan import scan
+
+    with pytest.raises(ValueError, match="needs a function"):
+        scan(None, torch.ones(2), torch.ones(3, 2))
