@@ -24,9 +24,9 @@ from neuron_profile.reports.analysis_text import as_json
 from tests.integration.analysis.kinds_of_profiles import CAPTURES, MAKERS
 
 GIVE = {
-    "transformer": {"expected", "idle", "roofline", "critical-path", "memory"},
-    "nki_kernel": {"expected", "idle", "roofline", "critical-path", "memory"},
-    "jax_program": {"expected", "idle", "roofline", "critical-path", "memory"},
+    "transformer": {"expected", "step", "idle", "roofline", "critical-path", "memory"},
+    "nki_kernel": {"expected", "step", "idle", "roofline", "critical-path", "memory"},
+    "jax_program": {"expected", "step", "idle", "roofline", "critical-path", "memory"},
     "host_trace": {"critical-path"},
     "gpu_trace": {"idle", "kernels", "queue", "critical-path", "communication"},
     "device": {"idle", "critical-path", "memory"},
