@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 OTHER_DTYPES = (torch.float32, torch.int64, torch.complex64, torch.bool, torch.bfloat16)
@@ -46,6 +47,13 @@ class Outcome:
     @property
     def passed(self) -> bool:
         return not self.difference
+
+
+def database() -> list[OpInfo]:
+    """PyTorch's operators; to import them takes longer than to collect the tests of this folder."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)
 
 
 def operator_name(op: OpInfo) -> str:
@@ -219,7 +227,7 @@ PyTorch {torch.__version__}: **{share}**, in {len(outcomes)} comparisons ({count
 
 def main() -> int:
     """Runs every operator, writes docs/operators.md and prints the share that passes."""
-    outcomes = list(compare_all(op_db))
+    outcomes = list(compare_all(database()))
     for outcome in outcomes:
         if not outcome.passed:
             print(f"{outcome.operator} {outcome.dtype}: {outcome.difference}", file=sys.stderr)
