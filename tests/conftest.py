@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -35,6 +36,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return BROWSER if nodeid.startswith(BROWSERS) else nodeid.split("::", 1)[0]
 
     return FileScheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep Python's garbage collector from the million objects that modules and tests are.
+
+    They stay to the end: to look through them once takes half a second, and it would time and again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let what was collected go, as libraries complain of what outlives the interpreter."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,6 @@ CAPTURE = ("-m", "neuron_profile.cli", "capture", "-o", "run.nprof", "--host-clo
 REQUESTS, TOKENS = 5, 6
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("transformers.generation.continuous_batching")
 
 
 def tokens(folder: Path, *command: str) -> list[list[int]]:
@@ -27,6 +26,12 @@ def tokens(folder: Path, *command: str) -> list[list[int]]:
     (line,) = [line for line in answer.stdout.splitlines() if line.startswith("tokens ")]
     found: list[list[int]] = json.loads(line.removeprefix("tokens"))
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    """transformers is imported where these tests run, not wherever they are collected."""
+    pytest.importorskip("transformers.generation.continuous_batching")
 
 
 @pytest.fixture(scope="module")

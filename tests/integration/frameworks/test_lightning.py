@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("lightning")
+pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="pip install lightning")
 
 TRAINING = """
 import json, sys, torch, lightning
