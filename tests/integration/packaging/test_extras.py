@@ -158,12 +158,15 @@ def test_kernels_are_captured(environment, tmp_path):
     assert capture(environment("nki"), tmp_path, NKI_SCRIPT).is_dir()
 
 
-def test_the_readmes_capture_works_and_all_of_it_is_read(environment, tmp_path):
+def test_the_readmes_captures_work_and_are_compared(environment, tmp_path):
     bare = environment("all")
     bare.run("neuron-profile", "examples", cwd=tmp_path)
     for line in re.findall(r"^neuron-profile capture .*$", (ROOT / "README.md").read_text(), re.MULTILINE):
         bare.run(*shlex.split(line), *SMALL.split(), cwd=tmp_path)
-    read_profiles(bare, tmp_path)
+    (compare,) = (command for command in readme_commands() if command[1] == "diff")
+    bare.run(*compare, cwd=tmp_path)
+    for profile in compare[2:]:
+        bare.run("neuron-profile", "verify", profile, cwd=tmp_path)
 
 
 @contextmanager
