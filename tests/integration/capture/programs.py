@@ -12,6 +12,7 @@ from typing import Any
 import neuron_tools
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.verify import verify
+from tests.fixtures import forked_commands
 
 PYTHON = sys.executable
 NEURON_PROFILE = (PYTHON, "-m", "neuron_profile.cli")
@@ -54,7 +55,8 @@ class Folder:
     ) -> subprocess.CompletedProcess[str]:
         """Capture a program."""
         self.write("program.py", text)
-        return self.run(*self.capture_command(output, *options), "--", PYTHON, "program.py", check=check)
+        start = ("capture", "-o", output, *map(str, options))
+        return self.neuron_profile(*start, "--", PYTHON, "program.py", check=check)
 
     def capture_command(self, output: str, *options: object) -> list[str]:
         """The start of a command line that captures."""
@@ -62,7 +64,9 @@ class Folder:
 
     def neuron_profile(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one of its commands."""
-        return self.run(*NEURON_PROFILE, *arguments, check=check)
+        answer = forked_commands.neuron_profile([*arguments], self.path, environment(), TIMEOUT_SECONDS)
+        assert not check or answer.returncode == 0, answer.stdout + answer.stderr
+        return answer
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""

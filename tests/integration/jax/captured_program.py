@@ -11,6 +11,7 @@ from pathlib import Path
 
 import neuron_tools
 from neuron_tools.profile.reader import Profile
+from tests.fixtures import forked_commands
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jax"
 TIMEOUT_SECONDS = 300
@@ -44,16 +45,26 @@ class Captured:
 
 def run(command: Sequence[str], folder: Path) -> str:
     """Run a command to its end; its standard output."""
-    environment = {**os.environ, "JAX_PLATFORMS": ""}
-    answer = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment
+    return output(
+        subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment()
+        )
     )
+
+
+def environment() -> dict[str, str]:
+    """Ours, without the platforms that tests of this process choose."""
+    return {**os.environ, "JAX_PLATFORMS": ""}
+
+
+def output(answer: subprocess.CompletedProcess[str]) -> str:
+    """Standard output of what went well."""
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
 
 
 def capture(script: Path, folder: Path, *arguments: str, options: Sequence[str] = ()) -> Captured:
     """Capture a script into `folder`."""
-    start = [sys.executable, "-m", "neuron_profile.cli", "capture", "-o", "run.nprof", *options, "--"]
-    printed = run([*start, sys.executable, str(script), *arguments], folder)
-    return Captured(script, printed, neuron_tools.open_profile(folder / "run.nprof"))
+    command = ["capture", "-o", "run.nprof", *options, "--", sys.executable, str(script), *arguments]
+    answer = forked_commands.neuron_profile(command, folder, environment(), TIMEOUT_SECONDS)
+    return Captured(script, output(answer), neuron_tools.open_profile(folder / "run.nprof"))
