@@ -3,6 +3,7 @@
 #include "alias.h"
 #include "device.h"
 #include "generator.h"
+#include "memory.h"
 #include "recorder.h"
 #include "registration.h"
 #include "skipped_values.h"
@@ -54,6 +55,7 @@ class HostArguments {
     for (const auto& pair : pairs_) {
       if (pair.argument < 64 && (info_.written_arguments >> pair.argument & 1) != 0) {
         follow_host_alias(pair.device_tensor, pair.host_tensor);
+        mark_blank(pair.device_tensor.storage(), false);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "chosen_places.h"
 
 #include "alias.h"
+#include "memory.h"
 #include "skipped_values.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -66,6 +67,7 @@ void ChosenPlaces::fill(const Stack& stack, int return_count) const {
   at::Tensor target = host_alias(places);
   target = keeps ? target.movedim(dimension, -1) : target;
   target.copy_(places_in_turn(places.numel() / count, count, extent).view(target.sizes()));
+  mark_blank(places.storage(), false);
 }
 
 }  // namespace neuron

@@ -272,6 +272,12 @@ bool exchange_copies_move_values(bool move) {
   return std::exchange(values_move, move);
 }
 
+void mark_blank(const c10::Storage& storage, bool is_blank) {
+  if (auto* buffer = buffer_of(storage.unsafeGetStorageImpl())) {
+    buffer->is_blank.store(is_blank, std::memory_order_relaxed);
+  }
+}
+
 Buffer* buffer_of(const c10::StorageImpl* storage) {
   const auto& pointer = storage->data_ptr();
   return pointer.get_deleter() == &free_buffer ? static_cast<Buffer*>(pointer.get_context()) : nullptr;

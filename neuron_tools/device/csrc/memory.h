@@ -10,6 +10,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Storage.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct Buffer {
   AllocationSite site;
   AskerStack stack;  // taken where a memory history is kept
   bool counted = true;
+  std::atomic<bool> is_blank{false};  // nothing made its values: it stands for a result that was left out
   Buffer* previous = nullptr;
   Buffer* next = nullptr;
 };
@@ -70,6 +72,9 @@ bool exchange_counted(bool counted);
 // are those of parts of a tensor whose whole values are elsewhere.
 bool copies_move_values();
 bool exchange_copies_move_values(bool move);
+
+// Says of a storage that nothing made its values, or that something did.
+void mark_blank(const c10::Storage& storage, bool is_blank);
 
 // The buffer behind a storage, or null where the storage was made from a foreign pointer.
 Buffer* buffer_of(const c10::StorageImpl* storage);

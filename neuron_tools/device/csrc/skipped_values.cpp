@@ -81,6 +81,28 @@ bool broadcasts_to_large(const OperatorInfo& info, const Stack& stack) {
   return elements > std::max(largest, kComputedIntegers);
 }
 
+bool is_blank(const at::Tensor& tensor) {
+  const auto* buffer = buffer_of(tensor.storage().unsafeGetStorageImpl());
+  return buffer != nullptr && buffer->is_blank.load(std::memory_order_relaxed);
+}
+
+// Whether all large tensors that the arguments which end `stack` read are results whose values were left out: masks of
+// rows and columns that are joined or turned round.
+bool reads_only_blanks(const OperatorInfo& info, const Stack& stack) {
+  bool any = false;
+  bool all = true;
+  for (int argument = 0; argument < info.argument_count; ++argument) {
+    const bool is_written = argument < 64 && (info.written_arguments >> argument & 1) != 0;
+    for_each_tensor(*(stack.end() - info.argument_count + argument), [&](const at::Tensor& tensor) {
+      if (is_on_device(tensor) && tensor.numel() > kComputedIntegers) {
+        any = true;
+        all &= !is_written && is_blank(tensor);
+      }
+    });
+  }
+  return any && all;
+}
+
 struct Reservation {
   void* address;
   size_t bytes;
@@ -213,6 +235,7 @@ class MetaTensors {
       }
     }
     storages_.emplace_back(adopt_storage(allocate_host_storage(storage.nbytes()), device_), storage);
+    mark_blank(storages_.back().first, true);
     return storages_.back().first;
   }
 
@@ -236,6 +259,19 @@ void keep_written(const OperatorInfo& info, Stack* stack) {
   }
   drop_arguments(info, stack);
   stack->insert(stack->end(), written.begin(), written.end());
+}
+
+// Nothing makes the values of tensors that a call was to fill.
+void mark_outputs_blank(const OperatorInfo& info, const Stack& stack) {
+  for (int argument = 0; argument < info.argument_count; ++argument) {
+    if (info.handle.schema().arguments()[argument].is_out()) {
+      for_each_tensor(*(stack.end() - info.argument_count + argument), [](const at::Tensor& tensor) {
+        if (is_on_device(tensor) && tensor.nbytes() == tensor.storage().nbytes()) {
+          mark_blank(tensor.storage(), true);
+        }
+      });
+    }
+  }
 }
 
 // Not a request to end, as an interrupt is.
@@ -288,7 +324,9 @@ bool may_skip(const OperatorInfo& info, const Stack& stack) {
   for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
     for_each_tensor(*value, [&](const at::Tensor& tensor) { any |= skips_values_of(tensor); });
   }
-  return any || (info.handle.hasTag(at::Tag::pointwise) && broadcasts_to_large(info, stack));
+  return any ||
+      (info.handle.hasTag(at::Tag::pointwise) &&
+       (broadcasts_to_large(info, stack) || reads_only_blanks(info, stack)));
 }
 
 int device_of_arguments(const OperatorInfo& info, const Stack& stack) {
@@ -330,8 +368,9 @@ bool skip_operation(const OperatorInfo& info, Stack* stack) {
   }
   const auto wanted = wanted_results(info, *stack);
   const ChosenPlaces places(info, *stack);
-  drop_arguments(info, stack);
   tensors.follow_writes();
+  mark_outputs_blank(info, *stack);
+  drop_arguments(info, stack);
   for (size_t number = 0; number < shapes.size(); ++number) {
     const bool is_unwanted = shapes[number].isTensor() && !wanted.at(number);
     stack->push_back(is_unwanted ? c10::IValue(at::Tensor()) : tensors.to_device(shapes[number]));

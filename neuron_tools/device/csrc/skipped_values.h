@@ -3,7 +3,7 @@
 // as zeros and takes none of the host's.
 //
 // Tensors of integers are still computed unless they are huge: programs look into them to decide what to do next. A large
-// result of small ones (a mask of all rows and columns) is not. Places that values would choose are chosen in turn.
+// result of small ones (a mask of all rows and columns) is not, nor what is made of such results alone. Places that values would choose are chosen in turn.
 #pragma once
 
 #include "operators.h"

@@ -80,6 +80,7 @@ void copy_bytes(const at::Tensor& from, const at::Tensor& to, bool non_blocking)
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   at::Tensor target = host_view(to);
   at::_ops::copy_::call(target, host_view(from), non_blocking);
+  mark_blank(to.storage(), false);
 }
 
 // Both ends on the device: an operation like any other, recorded as the `copy_` that the user sees.

@@ -102,6 +102,20 @@ assert torch.ones(1024, 1024, dtype=torch.int32).to("neuron").sum().item() == 1 
 assert torch.ones(1024, 2048, dtype=torch.int64).to("neuron").sum().item() == 1 << 21, "labels decide"
 """
 
+MASKS = """
+import resource, torch
+places = torch.arange(1 << 13, device="neuron")
+rows, columns = places[:, None], places[None, :]
+masks = [(rows >= columns) & (rows == columns).logical_not() for _ in range(64)]
+assert masks[0].shape == (1 << 13, 1 << 13) and masks[0].dtype == torch.bool
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20, "KiB: 64 MiB each if computed"
+count = masks[0].numel()
+assert masks[0].fill_(True).sum().item() == count and masks[0].logical_not().sum().item() == 0
+assert masks[1].copy_(torch.ones(1 << 13, 1 << 13, dtype=torch.bool)).logical_not().sum().item() == 0
+assert (masks[2] | masks[0]).sum().item() == count, "one of both has values"
+assert masks[2].logical_or_(masks[0]).logical_not().sum().item() == 0, "written, it has values"
+"""
+
 PEAK = """
 import torch
 from torch.nn import functional
@@ -135,6 +149,17 @@ def test_places_that_values_would_choose_are_chosen_equally_often(script: str):
     environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
     ended = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_large_masks_are_joined_without_values_until_something_writes_them():
+    ended = subprocess.run(
+        [sys.executable, "-c", MASKS],
+        env={**os.environ, "NEURON_TOOLS_VALUES": "skip"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
 
