@@ -37,10 +37,25 @@ def check_references(program: Program) -> None:
     Raises:
         ProgramError: An instruction or DMA names something that is not there.
     """
-    for first in range(0, len(program.instructions), _BLOCK_ROWS):
-        _check_block(program, first)
+    if not _are_there(program):
+        for first in range(0, len(program.instructions), _BLOCK_ROWS):
+            _check_block(program, first)
     _check_waits(program)
     _check_dmas(program)
+
+
+def _are_there(program: Program) -> bool:
+    from neuron_tools.simulator.reference_kernel import are_there
+
+    return are_there(
+        program.instructions,
+        len(program.waits),
+        len(program.dmas),
+        len(program.hlo),
+        program.semaphore_count,
+        len(program.tiles),
+        len(program.activations),
+    )
 
 
 def _check_block(program: Program, first: int) -> None:
