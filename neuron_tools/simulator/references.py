@@ -8,11 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.arrays import Bools, Ints
-from neuron_tools.records.program import READ_COLUMNS, Engine, Opcode, Program, peer_semaphore
+from neuron_tools.records.program import Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
-
-_BLOCK_ROWS = 1 << 13
-"""Instructions checked at once."""
 
 
 def describe(program: Program, row: int) -> str:
@@ -37,17 +34,15 @@ def check_references(program: Program) -> None:
     Raises:
         ProgramError: An instruction or DMA names something that is not there.
     """
-    if not _are_there(program):
-        for first in range(0, len(program.instructions), _BLOCK_ROWS):
-            _check_block(program, first)
+    _check_instructions(program)
     _check_waits(program)
     _check_dmas(program)
 
 
-def _are_there(program: Program) -> bool:
-    from neuron_tools.simulator.reference_kernel import are_there
+def _check_instructions(program: Program) -> None:
+    from neuron_tools.simulator.reference_kernel import FAULTS, first_fault
 
-    return are_there(
+    row, fault = first_fault(
         program.instructions,
         len(program.waits),
         len(program.dmas),
@@ -56,29 +51,8 @@ def _are_there(program: Program) -> bool:
         len(program.tiles),
         len(program.activations),
     )
-
-
-def _check_block(program: Program, first: int) -> None:
-    """The references of some instructions, from row `first` on: few enough that they stay in the cache."""
-    block = program.instructions[first : first + _BLOCK_ROWS]
-    dma = block["dma"]
-    wait, waits = block["first_wait"].astype(np.int64), block["wait_count"]
-    for broken, fault in (
-        (block["engine"] >= len(Engine), "runs on an engine that does not exist"),
-        (block["opcode"] >= len(Opcode), "has an opcode that does not exist"),
-        ((waits > 0) & ((wait < 0) | (wait + waits > len(program.waits))), "waits on a missing wait row"),
-        ((block["opcode"] == Opcode.DMA_TRIGGER) & (dma < 0), "is a DMA trigger without a DMA"),
-    ):
-        refuse(program, broken, fault, first)
-    for column, limit, what in (
-        ("dma", len(program.dmas), "starts a DMA"),
-        ("hlo", len(program.hlo), "belongs to an HLO operation"),
-        ("signal", program.semaphore_count, "signals a semaphore"),
-        *((column, len(program.tiles), "reads a tile") for column in READ_COLUMNS),
-        ("destination", len(program.tiles), "writes a tile"),
-        ("activation", len(program.activations), "applies an activation"),
-    ):
-        refuse(program, _outside(block[column], limit), f"{what} that does not exist", first)
+    if row >= 0:
+        raise ProgramError(f"Program {program.name!r}: {describe(program, row)} {FAULTS[fault]}.")
 
 
 def held_instruction(
@@ -172,20 +146,19 @@ def _outside(references: npt.NDArray[np.generic], limit: int) -> Bools:
     return np.asarray((values < -1) | (values >= limit))
 
 
-def refuse(program: Program, broken: Bools, fault: str, first: int = 0) -> None:
+def refuse(program: Program, broken: Bools, fault: str) -> None:
     """Refuse a Program for the first of its instructions that is marked.
 
     Args:
         program: The Program.
         broken: (instructions,) what breaks the rule.
         fault: What such an instruction does, as the sentence goes on after naming it.
-        first: The row that `broken` begins with.
 
     Raises:
         ProgramError: One is marked.
     """
     if broken.any():
-        _refuse_rows(program, np.flatnonzero(broken) + first, fault)
+        _refuse_rows(program, np.flatnonzero(broken), fault)
 
 
 def _refuse_rows(program: Program, rows: npt.NDArray[np.int64], fault: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from neuron_tools import hardware
 from neuron_tools.records.program import (
+    READ_COLUMNS,
     DType,
     Engine,
     Frame,
@@ -128,13 +129,33 @@ def test_an_illegal_matmul_is_refused(columns, fault):
     assert fault in refusal(build.finish())
 
 
-@pytest.mark.parametrize("column", ["hlo", "source", "second_source", "destination", "signal", "dma"])
-def test_a_reference_to_nothing_is_refused(column):
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"engine": 99}, "runs on an engine"),
+        ({"opcode": 999}, "has an opcode"),
+        ({"wait_count": 1, "first_wait": 0}, "waits on a missing wait row"),
+        ({"wait_count": 1, "first_wait": -1}, "waits on a missing wait row"),
+        ({"opcode": Opcode.DMA_TRIGGER}, "is a DMA trigger without a DMA"),
+        ({"dma": 99}, "starts a DMA"),
+        ({"hlo": 99}, "belongs to an HLO operation"),
+        ({"hlo": -2}, "belongs to an HLO operation"),
+        ({"signal": 99}, "signals a semaphore"),
+        *(({column: 99}, "reads a tile") for column in READ_COLUMNS),
+        ({"destination": 99}, "writes a tile"),
+        ({"activation": 99}, "applies an activation"),
+    ],
+)
+def test_a_reference_to_nothing_is_refused(columns, fault):
     build, _ = build_with_source()
     vector(build)
+    vector(build)
     program = build.finish()
-    program.instructions[column] = 99
-    assert "does not exist" in refusal(program)
+    for column, value in columns.items():
+        program.instructions[column][1] = value
+    message = refusal(program)
+    assert "instruction 1 (" in message
+    assert fault in message
 
 
 def dma(build, queue, **columns):
