@@ -29,21 +29,28 @@ class Body(RecordedGraph):
         taken: The tensors that hold its inputs, in their order.
     """
 
-    taken: list[torch.Tensor] = field(default_factory=list)
+    taken: list[XlaTensor] = field(default_factory=list)
     _places: dict[int, int] = field(default_factory=dict)
+    _versions: list[int] = field(default_factory=list)
     _before: list[tuple[LazyValue, int, int]] = field(default_factory=list)
 
     def number_of(self, lazy: LazyValue, tensor: torch.Tensor | None = None) -> int:
         """The value's number; what is from outside becomes an input, and is held by whom gradients reach."""
-        held = XlaTensor(lazy) if tensor is None else tensor
+        held = tensor if isinstance(tensor, XlaTensor) else XlaTensor(lazy)
         if lazy.graph != self.serial:
             self._before.append((lazy, lazy.graph, lazy.number))
             number = super().number_of(lazy, tensor)
             self._places[number] = len(self.taken)
             self.taken.append(held)
+            self._versions.append(held._version)
         elif held.requires_grad and lazy.number in self._places:
-            self.taken[self._places[lazy.number]] = held
+            at = self._places[lazy.number]
+            self.taken[at], self._versions[at] = held, held._version
         return lazy.number
+
+    def written(self) -> list[int]:
+        """Places among `taken` of the tensors that were written in place."""
+        return [at for at, each in enumerate(self.taken) if each._version != self._versions[at]]
 
     def refuse_to_run(self) -> None:
         """A step's values are not there before the loop runs.

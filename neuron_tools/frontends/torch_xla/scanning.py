@@ -37,8 +37,8 @@ def scan(function: Function, init: Any, xs: Any) -> tuple[Any, Any]:
         What the last call left, and the results of all calls, a row each.
 
     Raises:
-        ValueError: There are no rows, tensors have different numbers of them, or what is carried changes its
-            nest, shape or type.
+        ValueError: There are no rows, tensors have different numbers of them, what is carried changes its
+            nest, shape or type, or the function writes in place to another tensor.
         XlaError: Tensors are on different devices, or the function looks at a value.
     """
     start, carried = emptied(init)
@@ -169,6 +169,7 @@ def _recorded(
             for each in (*before, *row):
                 body.number_of(each.lazy, each)
             after, made = _called(function, start.filled(before), nest.filled(row))
+            _check_unwritten(body, len(before))
             results, given = emptied(made)
             recording = _Recording(body, before, row, _carried_on(start, before, after), given)
             return recording.loop(any(each.requires_grad for each in (*carried, *tables))), results
@@ -260,6 +261,15 @@ def _gradients(ends: Tensors, reached: Tensors, gradients: Tensors) -> list[torc
     outputs, given = zip(*pairs)
     found = torch.autograd.grad(outputs, reached, given, allow_unused=True)
     return [torch.zeros_like(each) if one is None else one for one, each in zip(found, reached)]
+
+
+def _check_unwritten(body: Body, carried: int) -> None:
+    if any(at >= carried for at in body.written()):
+        raise ValueError(
+            "The function of scan writes in place to a tensor that it was not given to carry, as a batch "
+            "norm in training writes its running statistics. Such a write would be lost: let the function "
+            "carry the tensor, or write to a clone of it."
+        )
 
 
 def _called(function: Function, carried: Any, row: Any) -> tuple[Any, Any]:

@@ -92,6 +92,21 @@ def test_layers_that_differ_are_refused_by_name(scan_layers):
         scan_layers(layers, torch.ones(4).to("xla"))
 
 
+def test_layers_of_different_types_are_refused_by_name(scan_layers):
+    layers = [nn.Linear(4, 4, bias=False).to("xla", kind) for kind in (torch.float32, torch.bfloat16)]
+    with pytest.raises(ValueError, match=r"first differ in weight \(\[4, 4\] torch.bfloat16"):
+        scan_layers(layers, torch.ones(4).to("xla"))
+
+
+def test_running_statistics_that_would_be_lost_are_refused(scan_layers):
+    layers = nn.Sequential(nn.BatchNorm1d(4), nn.BatchNorm1d(4)).to("xla")
+    value = torch.arange(8.0).reshape(2, 4).to("xla")
+    with pytest.raises(ValueError, match="writes in place"):
+        scan_layers(layers, value)
+    layers.eval()
+    torch.testing.assert_close(scan_layers(layers, value).cpu(), layers(value).cpu())
+
+
 def test_what_is_no_function_is_refused(scan_layers):
     from torch_xla.experimental.scan import scan
 

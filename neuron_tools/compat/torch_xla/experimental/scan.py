@@ -28,8 +28,8 @@ def scan(
         What the last call left, and the results of all calls, a row each.
 
     Raises:
-        ValueError: `fn` cannot be called, there are no rows, tensors have different numbers of them, or what
-            is carried changes its nest, shape or type.
+        ValueError: `fn` cannot be called, there are no rows, tensors have different numbers of them, what
+            is carried changes its nest, shape or type, or `fn` writes in place to another tensor.
         XlaError: Tensors are on different devices, or `fn` looks at a value.
     """
     if not callable(fn):

@@ -28,7 +28,8 @@ def scan_layers(
         What the last gives.
 
     Raises:
-        ValueError: The layers have parameters or buffers of different names or shapes.
+        ValueError: The layers have parameters or buffers of different names, shapes or types, or write to
+            their buffers.
         XlaError: As of `scan`.
     """
     modules = list(layers)
@@ -50,11 +51,13 @@ def scan_layers(
 
 
 def _check_alike(states: Sequence[Mapping[str, torch.Tensor]]) -> None:
-    shapes = [{name: tuple(tensor.shape) for name, tensor in state.items()} for state in states]
-    for number, of_layer in enumerate(shapes):
-        if of_layer != shapes[0]:
-            name = min(dict(of_layer.items() ^ shapes[0].items()))
+    kinds = [
+        {name: f"{list(tensor.shape)} {tensor.dtype}" for name, tensor in state.items()} for state in states
+    ]
+    for number, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            name = min(dict(kind.items() ^ kinds[0].items()))
             raise ValueError(
-                f"Layer {number} and the first differ in {name} (shapes {of_layer.get(name)} and "
-                f"{shapes[0].get(name)}): scan_layers needs layers of one structure."
+                f"Layer {number} and the first differ in {name} ({kind.get(name, 'absent')} and "
+                f"{kinds[0].get(name, 'absent')}): scan_layers needs layers of one structure."
             )
