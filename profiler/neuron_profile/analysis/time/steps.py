@@ -4,7 +4,7 @@ Steps are, in this order: what the program marks (`step` spans of ProfilerStep, 
 ours, also in traces of torch.profiler); from the end of one optimizer step to the end of the next, on the
 device; a range that it names again and again; from the end of one backward pass to that of the next; the
 graph that takes most device time, from one start to the next. Those of the process that has most of them
-count.
+count. Where the host runs ahead of the device, a step lies where the device ran what was submitted in it.
 
 A step in which something is compiled, or that is much longer than the later ones and comes before them, is
 told apart: tracing, compiling and first allocations belong to no steady step.
@@ -108,6 +108,14 @@ SELECT start_ts AS begin_ns, end_ts AS end_ns FROM HostSpan WHERE kind = 'compil
 0) = ?
 UNION ALL SELECT start_ts, end_ts FROM Compilation WHERE coalesce(process_idx, 0) = ?
 """
+_SUBMITTED = """
+SELECT submitted.start_ts AS submitted_ns, max(running.end_ts) OVER (ORDER BY submitted.start_ts) AS end_ns
+FROM SystemProfileEvents AS submitted JOIN SystemProfileEvents AS running
+    ON submitted.flow_id = running.flow_id AND running.name = 'nc_exec_running'
+    AND coalesce(submitted.process_idx, 0) = coalesce(running.process_idx, 0)
+WHERE submitted.name = 'nrt_execute' AND coalesce(submitted.process_idx, 0) = ? ORDER BY submitted_ns
+"""
+"""When the device has ended all that the host submitted up to then."""
 _DEVICE = (
     "SELECT min(start_ts) AS begin_ns, max(end_ts) AS end_ns FROM SystemProfileEvents "
     "WHERE name = 'nc_exec_running'",
@@ -162,7 +170,9 @@ def find_steps(profile: Profile) -> Steps:
     for source in _SOURCES:
         rows = _of_one_process(profile.query(source).to_pylist())
         if len(rows) >= FEWEST:
-            rows = _on_device(profile, rows) if source is _OPTIMIZER else rows
+            rows = (_updates_on_device(profile, rows) if source is _OPTIMIZER else None) or (
+                _where_the_device_ran(profile, rows) if source is not _REPEATED else rows
+            )
             steps = _classified(profile, rows)
             return Steps(steps, _typical(steps), extent)
     return Steps((), None, extent)
@@ -177,13 +187,30 @@ def _device_ns(profile: Profile) -> tuple[int, int] | None:
     return None
 
 
-def _on_device(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Optimizer steps as the device ran them; as the host called them where the two do not match."""
+def _updates_on_device(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """Optimizer steps as the device ran them; None where those that the host called are others."""
     found = profile.query(_OPTIMIZER_ON_DEVICE, {"process": rows[0]["process"]})["end_ns"].to_pylist()
     if len(found) != len(rows):
-        return rows
+        return None
     begins = [rows[0]["begin_ns"], *found]
     return [{**row, "begin_ns": begin, "end_ns": end} for row, begin, end in zip(rows, begins, found)]
+
+
+def _where_the_device_ran(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Steps that the host marked, from where the device has ended what was submitted before them.
+
+    Those in which nothing ran are left out; they lie where the host marked them if no more than one is left.
+    """
+    submitted = profile.query(_SUBMITTED, [rows[0]["process"]])
+    times_ns, ends_ns = submitted["submitted_ns"].to_numpy(), submitted["end_ns"].to_numpy()
+
+    def ended(time_ns: int) -> int:
+        before = int(times_ns.searchsorted(time_ns))
+        return max(time_ns, int(ends_ns[before - 1])) if before else time_ns
+
+    moved = [{**row, "begin_ns": ended(row["begin_ns"]), "end_ns": ended(row["end_ns"])} for row in rows]
+    moved = [row for row in moved if row["end_ns"] > row["begin_ns"]]
+    return moved if len(moved) >= FEWEST else rows
 
 
 def _of_one_process(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

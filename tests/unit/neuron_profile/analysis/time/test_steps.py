@@ -95,3 +95,45 @@ def test_an_optimizer_step_ends_on_the_device_where_the_host_runs_ahead(make_pro
     with open_profile(make_profile(tables=tables)) as profile:
         steps = find_steps(profile).steps
     assert [(step.begin_ns, step.end_ns) for step in steps] == [(500, 1190), (1190, 1390)]
+
+
+def executions(rows):
+    """SystemProfileEvents of (submitted, running, ended)."""
+    names = ["nrt_execute", "nc_exec_running"]
+    return {
+        "id": list(range(2 * len(rows))), "name": names * len(rows),
+        "start_ts": [time for submitted, running, _ in rows for time in (submitted, running)],
+        "end_ts": [time for submitted, _, ended in rows for time in (submitted + 1, ended)],
+        "duration_ns": [time for _, running, ended in rows for time in (1, ended - running)],
+        "flow_id": [[str(number)] for number in range(len(rows)) for _ in names],
+        "trace_event_source": ["neuron_rt", "neuron_hw"] * len(rows),
+        "instance_id": ["simulated"] * 2 * len(rows),
+        **{name: [0] * 2 * len(rows) for name in ("nc_idx", "process_idx", "process_id", "thread_id")},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("step", "ProfilerStep#{}"), ("range", "train {}"), ("range", "Tensor.backward")]
+)
+def test_a_step_lies_where_the_device_ran_what_was_submitted_in_it(make_profile, kind, name):
+    marked = [(kind, name.format(number), begin, begin + 10) for number, begin in enumerate((0, 10, 20))]
+    tables = {
+        "HostSpan": host_spans(marked),
+        "SystemProfileEvents": executions([(1, 5, 105), (2, 106, 200), (11, 201, 390), (21, 391, 601)]),
+    }
+    with open_profile(make_profile(tables=tables)) as profile:
+        steps = find_steps(profile).steps
+    assert [(step.begin_ns, step.end_ns) for step in steps] == [(0, 200), (200, 390), (390, 601)]
+
+
+def test_a_step_in_which_nothing_ran_is_none(make_profile):
+    marked = [
+        ("step", f"ProfilerStep#{number}", begin, begin + 10) for number, begin in enumerate((0, 10, 20))
+    ]
+    tables = {
+        "HostSpan": host_spans(marked),
+        "SystemProfileEvents": executions([(1, 5, 205), (21, 391, 601)]),
+    }
+    with open_profile(make_profile(tables=tables)) as profile:
+        steps = find_steps(profile).steps
+    assert [step.name for step in steps] == ["ProfilerStep#0", "ProfilerStep#2"]
