@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
 from neuron_tools.frontends import torch_xla as _front_end
+from neuron_tools.frontends.torch_xla.regions import Region
 
 _front_end.register()
 os.environ.setdefault("PJRT_DEVICE", "NEURON")  # as torch-neuronx does
@@ -63,15 +64,9 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
     xla_model.mark_step(wait)
 
 
-@contextmanager
-def step() -> Iterator[None]:
-    """Run what the block records as a graph of its own."""
-    sync()
-    try:
-        with experimental.eager_mode_context(False):
-            yield
-    finally:
-        sync()
+def step() -> AbstractContextManager[None]:
+    """Run what a block records as a graph of its own."""
+    return Region().entered()
 
 
 def compile(
@@ -79,21 +74,24 @@ def compile(
     full_graph: bool | None = False,
     name: str | None = None,
     max_different_graphs: int | None = None,
+    custom_compile_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Run each call of a function as a graph of its own; without a function, a block.
 
     Args:
         f: The function.
-        full_graph: Accepted for compatibility.
-        name: Accepted for compatibility.
-        max_different_graphs: Accepted for compatibility.
+        full_graph: Refuse to run anything before the function's end.
+        name: What its graphs are called; after the function by default.
+        max_different_graphs: Refuse to run more different graphs of it.
+        custom_compile_options: Accepted for compatibility.
     """
+    region = Region(f, name, bool(full_graph), max_different_graphs)
     if f is None:
-        return step()
+        return region.entered()
 
     @functools.wraps(f)
     def stepped(*args: Any, **kwargs: Any) -> Any:
-        with step():
+        with region.entered():
             return f(*args, **kwargs)
 
     return stepped

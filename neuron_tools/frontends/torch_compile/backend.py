@@ -5,7 +5,6 @@ Found by name through the entry point group `torch_dynamo_backends`.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import warnings
@@ -24,6 +23,8 @@ from neuron_tools.frontends.torch_compile.parted_graph import PartedGraph, depen
 from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
 
 _numbers = itertools.count()
+Compile = Callable[["GraphPair", str, fx.GraphModule], Any]
+"""Makes what is called for a graph of a pair, given whether it is "forward", "backward" or "inference"."""
 
 
 def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -38,19 +39,37 @@ def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options:
         A function with the graph's signature that computes on the tensors given and, while a capture runs,
         records one execution of the compiled graph.
     """
-    from torch._dynamo.backends.common import aot_autograd
-
     register_device_interface()
     _warn_of_asynchronous_tensor_parallelism()
-    pair = _GraphPair(gm)
-    compiler = aot_autograd(
-        fw_compiler=functools.partial(pair.compile, "forward"),
-        bw_compiler=functools.partial(pair.compile, "backward"),
-        inference_compiler=functools.partial(pair.compile, "inference"),
+    return compile_pair(gm, example_inputs, _compiled)
+
+
+def compile_pair(gm: fx.GraphModule, example_inputs: Sequence[Any], compile: Compile) -> Callable[..., Any]:
+    """Let AOTAutograd make the forward and the backward graph of a Dynamo graph.
+
+    Args:
+        gm: Dynamo's graph.
+        example_inputs: Its inputs (fake or real).
+        compile: Makes what is called for each of the two.
+
+    Returns:
+        A function with the graph's signature.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    pair = GraphPair(gm)
+
+    def compiler(kind: str) -> Callable[..., Any]:
+        return lambda graph, _: compile(pair, kind, graph)
+
+    differentiated = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
         keep_inference_input_mutations=True,
     )
     with kept_whole(), flex_attention.taken_apart():
-        compiled: Callable[..., Any] = compiler(gm, example_inputs)
+        compiled: Callable[..., Any] = differentiated(gm, example_inputs)
     return compiled
 
 
@@ -66,30 +85,26 @@ def _warn_of_asynchronous_tensor_parallelism() -> None:
         )
 
 
-class _GraphPair:
-    """The forward and backward graph of one Dynamo graph: they share names and module root."""
+class GraphPair:
+    """The forward and backward graph of one Dynamo graph: they share names and module root.
+
+    Attributes:
+        callers: The modules that ran the forward graph.
+    """
 
     def __init__(self, gm: fx.GraphModule) -> None:
+        self.callers = Callers()
         self._number = next(_numbers)
         self._root = frame_root()
         self._names = parameter_names(gm)
-        self._callers = Callers()
 
-    def compile(
-        self, kind: str, gm: fx.GraphModule, example_inputs: Sequence[Any]
-    ) -> CompiledGraph | PartedGraph:
-        if not depends_on_values(gm.graph):
-            return CompiledGraph(gm, self._description(kind, gm), self._callers)
-        whole = self._description(kind, gm)
-        return PartedGraph(
-            gm,
-            lambda part, place: CompiledGraph(
-                part, self._description(f"{kind}_{place}", part), self._callers
-            ),
-            lambda: self._callers.calling(whole) if executables.current() else None,
-        )
+    def describe(self, kind: str, gm: fx.GraphModule) -> GraphDescription:
+        """What is known of one of the two.
 
-    def _description(self, kind: str, gm: fx.GraphModule) -> GraphDescription:
+        Args:
+            kind: "forward", "backward" or "inference", and what its name says behind that.
+            gm: It.
+        """
         names, kinds = self._parameters(gm)
         return GraphDescription(
             name=f"{self._root.class_name or 'graph'}_{self._number}_{kind}",
@@ -110,6 +125,17 @@ class _GraphPair:
                 names.append(self._names[index] if known else node.name)
                 kinds.append("weight" if index in static else "input")
         return names, kinds
+
+
+def _compiled(pair: GraphPair, kind: str, gm: fx.GraphModule) -> CompiledGraph | PartedGraph:
+    whole = pair.describe(kind, gm)
+    if not depends_on_values(gm.graph):
+        return CompiledGraph(gm, whole, pair.callers)
+    return PartedGraph(
+        gm,
+        lambda part, place: CompiledGraph(part, pair.describe(f"{kind}_{place}", part), pair.callers),
+        lambda: pair.callers.calling(whole) if executables.current() else None,
+    )
 
 
 def _plain_index(node: fx.Node, index: int) -> int:

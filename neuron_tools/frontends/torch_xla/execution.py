@@ -17,6 +17,7 @@ from neuron_tools.frontends import executables
 from neuron_tools.frontends.together import run_at_once
 from neuron_tools.frontends.torch_xla import spread
 from neuron_tools.frontends.torch_xla.causes import cause_of
+from neuron_tools.frontends.torch_xla.errors import XlaError
 from neuron_tools.frontends.torch_xla.graph import GraphSignature, RecordedGraph
 from neuron_tools.frontends.torch_xla.kept_graphs import keep_compiled
 from neuron_tools.frontends.torch_xla.metrics import METRICS
@@ -45,6 +46,7 @@ class KnownGraph:
 
 _current = RecordedGraph()
 _eager: list[bool] = [False]
+_holds: list[bool] = [False]
 _known: dict[GraphSignature, KnownGraph] = {}
 _numbers = itertools.count()
 
@@ -76,6 +78,16 @@ def set_eager(enable: bool) -> bool:
 
 
 @contextmanager
+def holding(enable: bool) -> Iterator[None]:
+    """A block in which nothing may run, or, where `enable` is False, any block."""
+    before, _holds[0] = _holds[0], enable
+    try:
+        yield
+    finally:
+        _holds[0] = before
+
+
+@contextmanager
 def recorded_into(graph: RecordedGraph) -> Iterator[None]:
     """A block whose operations are recorded into another graph, which does not run."""
     global _current
@@ -87,18 +99,31 @@ def recorded_into(graph: RecordedGraph) -> Iterator[None]:
         _current = before
 
 
-def sync() -> None:
-    """Run what was recorded, if anything was; what comes next is recorded into a new graph."""
+def sync(name: str = "") -> None:
+    """Run what was recorded, if anything was; what comes next is recorded into a new graph.
+
+    Args:
+        name: What a graph is called that did not run before; by default after the line that runs it.
+
+    Raises:
+        XlaError: The program wants one graph here, and it is not at its end.
+    """
     global _current
     graph = _current
     graph.refuse_to_run()
     if not graph.operations:
         return
+    if _holds[0]:
+        raise XlaError(
+            "Unexpected execution happens inside the compiled function, exiting: a value is looked at (item, "
+            "print, a condition, mark_step) before its end, so that it is not one graph. Look when it has "
+            "returned, or leave out full_graph."
+        )
     _current = RecordedGraph()
     graph.settle()
     outputs = graph.outputs()
     with native.paused_clock():
-        known = _look_up(graph.signature(outputs))
+        known = _look_up(graph.signature(outputs), name)
         timed = _timed(graph, outputs, known)
     for value in graph.held:
         spread.bring(value)
@@ -131,14 +156,14 @@ def _lay_out(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) 
         spread.make(value)
 
 
-def _look_up(signature: GraphSignature) -> KnownGraph:
+def _look_up(signature: GraphSignature, name: str) -> KnownGraph:
     known = _known.get(signature)
     METRICS.count("UncachedCompile" if known is None else "CachedCompile")
     if known is not None:
         return known
     METRICS.causes.append(cause_of(signature, list(_known)))
     number = next(_numbers)
-    _known[signature] = made = KnownGraph(number, f"step_{number}_{_place()}")
+    _known[signature] = made = KnownGraph(number, name or f"step_{number}_{_place()}")
     return made
 
 

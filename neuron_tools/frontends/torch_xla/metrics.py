@@ -14,7 +14,8 @@ class Metrics:
         counters: How often, by name: "UncachedCompile", "CachedCompile", "MarkStep", "aten::nonzero" for an
             operator that fell back to the CPU.
         samples: A number for each event, by name: durations in ns ("CompileTime", "ExecuteTime"), or bytes
-            that were copied to the device and back ("OutboundData", "InboundData").
+            that were copied to the device and back ("OutboundData", "InboundData"), or how many tensors a
+            graph of Dynamo's took and gave ("RunCachedGraphInputData", "RunCachedGraphOutputData").
         causes: Why a graph was compiled, in the order in which they were.
     """
 
@@ -27,7 +28,7 @@ class Metrics:
         self.counters[name] += 1
 
     def add(self, name: str, sample: int) -> None:
-        """Add a duration in ns, or bytes."""
+        """Add a duration in ns, bytes or a count."""
         self.samples.setdefault(name, []).append(sample)
 
     def clear(self) -> None:

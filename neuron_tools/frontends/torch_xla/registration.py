@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from neuron_tools.frontends.torch_xla import attention, device_module
+from neuron_tools.frontends.torch_xla import attention, device_module, dynamo
 from neuron_tools.frontends.torch_xla.dispatch import dispatch, fallback
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
@@ -37,3 +37,4 @@ def register() -> None:
     named.impl("scaled_dot_product_attention", attention.scaled_dot_product_attention, "AutogradXLA")
     XlaTensor.dispatcher = staticmethod(dispatch)
     _registered.extend([library, named])
+    dynamo.install()

@@ -136,6 +136,10 @@ class XlaTensor(torch.Tensor):
         """The values as Python numbers, in lists where there are dimensions."""
         return self.detach().cpu().tolist()
 
+    def __coerce_same_metadata_as_tangent__(self, metadata: Any, expected: type | None = None) -> XlaTensor:
+        """The gradient for a graph that AOTAutograd made: to Dynamo these are plain tensors."""
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled as PyTorch pickles tensors of devices that it does not know."""
         if isinstance(self, torch.nn.Parameter):

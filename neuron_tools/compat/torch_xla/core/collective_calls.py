@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from neuron_tools.frontends.torch_xla import collectives
+from neuron_tools.frontends.torch_xla.dynamo import traced_whole
 from neuron_tools.frontends.torch_xla.errors import XlaError
 
 from .groups import group_of
@@ -26,6 +27,7 @@ _OPERATIONS = {
 }
 
 
+@traced_whole
 def all_reduce(
     reduce_type: str,
     inputs: torch.Tensor | list[torch.Tensor],
@@ -64,6 +66,7 @@ def _reduced(
     return reduced * scale if scale != 1.0 else reduced
 
 
+@traced_whole
 def all_gather(
     value: torch.Tensor,
     dim: int = 0,
@@ -76,6 +79,7 @@ def all_gather(
     return gathered if output is None else output.copy_(gathered)
 
 
+@traced_whole
 def reduce_scatter(
     reduce_type: str,
     input: torch.Tensor,
@@ -94,6 +98,7 @@ def reduce_scatter(
     return part if output is None else output.copy_(part)
 
 
+@traced_whole
 def all_to_all(
     value: torch.Tensor,
     split_dimension: int,
@@ -108,6 +113,7 @@ def all_to_all(
     return collectives.all_to_all(value, split_dimension, concat_dimension, group_of(groups))
 
 
+@traced_whole
 def collective_broadcast(
     tensors: list[torch.Tensor],
     root_ordinal: int = 0,
@@ -130,6 +136,7 @@ def broadcast_master_param(model: torch.nn.Module) -> None:
     collective_broadcast([*(each.detach() for each in model.parameters()), *model.buffers()])
 
 
+@traced_whole
 def all_gather_bucketized(
     input_list: list[torch.Tensor],
     dim: int = 0,
@@ -157,6 +164,7 @@ def all_gather_bucketized(
     return _delivered(results, output)
 
 
+@traced_whole
 def reduce_scatter_bucketized(
     reduce_type: str,
     input_list: list[torch.Tensor],

@@ -95,4 +95,6 @@ def compilation_causes() -> list[str]:
 
 
 def _shown(name: str, value: float) -> str:
+    if name.startswith("RunCachedGraph"):
+        return f"{value:g}"
     return f"{value / 1e6:.3f}ms" if name.endswith("Time") else f"{value / 1e3:.2f}KB"

@@ -1,0 +1,101 @@
+"""A graph of Dynamo's on `xla`: recorded as a graph of its own, with the lines of the traced functions."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import fx
+
+from neuron_tools.device import native
+from neuron_tools.frontends.torch_compile.compiled_graph import Callers, GraphDescription
+from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framework_operation
+from neuron_tools.frontends.torch_xla.execution import current_graph, eagerly, sync
+from neuron_tools.frontends.torch_xla.metrics import METRICS
+from neuron_tools.frontends.torch_xla.origin import Origin, told
+
+_numbers = itertools.count()
+_CALLS = ("call_function", "call_method", "call_module")
+
+
+class TracedGraph:
+    """What AOTAutograd calls; takes its arguments in a list that it empties."""
+
+    def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: Callers) -> None:
+        self._boxed_call = True  # AOTAutograd looks for it
+        self._gm, self._description, self._callers = gm, description, callers
+        self._origins = lru_cache(maxsize=256)(self._origins_below)
+
+    @classmethod
+    def of_module(cls, gm: fx.GraphModule) -> TracedGraph:
+        """One that stands alone: of another origin than a pair that AOTAutograd made for `openxla`."""
+        METRICS.count("DynamoExtractCompiledGraph")
+        inputs = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
+        is_backward = any(name.startswith("tangents") for name in inputs)
+        kind = "backward" if is_backward else "forward"
+        name = f"{type(gm).__name__}_{next(_numbers)}_{kind}"
+        kinds = ["input"] * len(inputs)
+        return cls(gm, GraphDescription(name, is_backward, ModuleRoot(), inputs, kinds), Callers())
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Record what was traced and run it, as one execution, behind what was recorded before."""
+        _warn_of_others(args)
+        if current_graph().operations:
+            METRICS.count("DynamoSyncInputExecuteTime")
+            sync()
+        origins = self._origins(self._callers.calling(self._description))
+        given, taken = list(args), len(args)
+        args.clear()
+        with eagerly(False):
+            with torch.no_grad(), native.paused_clock():
+                results = _Recorder(self._gm, origins).run(*given)
+            given.clear()
+            sync(self._description.name)
+        METRICS.add("RunCachedGraphInputData", taken)
+        METRICS.add("RunCachedGraphOutputData", len(results))
+        return results
+
+    def _origins_below(self, root: ModuleRoot) -> Mapping[fx.Node, Origin]:
+        return {node: self._origin(node, root) for node in self._gm.graph.nodes if node.op in _CALLS}
+
+    def _origin(self, node: fx.Node, root: ModuleRoot) -> Origin:
+        row = framework_operation(node, root, self._description.backward)
+        return Origin(
+            stack=row.stack,
+            module_path=row.module_path,
+            module_class=row.module_class,
+            backward=row.backward,
+            recomputed=row.recomputed,
+            sequence=row.sequence,
+        )
+
+
+class _Recorder(fx.Interpreter):
+    """Calls a graph's operators, each with the origin of its node."""
+
+    def __init__(self, gm: fx.GraphModule, origins: Mapping[fx.Node, Origin]) -> None:
+        super().__init__(gm)
+        self._origins = origins
+
+    def run_node(self, n: fx.Node) -> Any:
+        """The node's value."""
+        origin = self._origins.get(n)
+        if origin is None:
+            return super().run_node(n)
+        with told(origin):
+            return super().run_node(n)
+
+
+def _warn_of_others(args: list[Any]) -> None:
+    for each in args:
+        if isinstance(each, torch.Tensor) and each.device.type != "xla":
+            warnings.warn(
+                f"Found tensor with shape {each.shape} on {each.device}. Move it to the device xla: a graph "
+                "of the back end openxla runs there.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
