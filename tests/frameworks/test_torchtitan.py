@@ -75,12 +75,23 @@ MIXTURE = Model(
     ("--module", "deepseek_v3", "--config", "deepseek_v3_debugmodel", "--training.seq_len", "128"),
     tolerance=1e-3,
 )
+FLOAT8 = Model(
+    ("--module", "llama3", "--config", "llama3_debugmodel_float8_emulate_lora", "--training.seq_len", "256"),
+    tolerance=1e-3,
+)
+"""Products of torchao's float8, in emulation as elsewhere than on CUDA, below low-rank adapters."""
+TENSOR_OVER_TWO = ("--parallelism.tensor_parallel_degree", "2")
 LAYOUTS = {
     "sharded": Layout(LLAMA, 2),
-    "sharded_and_tensor": Layout(LLAMA, 4, ("--parallelism.tensor_parallel_degree", "2")),
+    "sharded_and_tensor": Layout(LLAMA, 4, TENSOR_OVER_TWO),
     "sharded_and_context": Layout(LLAMA, 4, ("--parallelism.context_parallel_degree", "2")),
     "sharded_and_pipeline": Layout(LLAMA, 4, ("--parallelism.pipeline_parallel_degree", "2")),
     "experts": Layout(MIXTURE, 2, ("--parallelism.expert_parallel_degree", "2")),
+    "float8": Layout(FLOAT8, 2),
+    "float8_and_tensor": Layout(FLOAT8, 4, TENSOR_OVER_TWO),
+    "asynchronous_tensor": Layout(
+        LLAMA, 4, (*TENSOR_OVER_TWO, "--parallelism.enable_async_tensor_parallel", "--compile.enable")
+    ),
 }
 """All train on the same texts, as two ranks share the parameters in each."""
 REPLICATED = (
@@ -103,14 +114,14 @@ PREDICTED = {
     "context_and_tensor": Layout(
         LLAMA,
         4,
-        ("--parallelism.context_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2"),
+        ("--parallelism.context_parallel_degree", "2", *TENSOR_OVER_TWO),
     ),
     "experts_on_two": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "2")),
     "experts_on_four": Layout(MIXTURE, 4, ("--parallelism.expert_parallel_degree", "4")),
     "experts_and_tensor": Layout(
         MIXTURE,
         4,
-        ("--parallelism.expert_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2"),
+        ("--parallelism.expert_parallel_degree", "2", *TENSOR_OVER_TWO),
     ),
 }
 PREDICTION_TOLERANCE = 0.03

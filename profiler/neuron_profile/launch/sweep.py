@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from neuron_profile.reports.quantities import count
 from neuron_tools import open_profile
 
 _OPTIONS = ("--host-clock", "fixed", "--values", "skip")
+_RAISED = re.compile(r"^(?:\[rank\d+\]: *)?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+"""The last line of a traceback of Python's, as `torchrun` marks it or not."""
 
 
 def measure_layout(
@@ -32,7 +35,7 @@ def measure_layout(
         folder.mkdir(parents=True, exist_ok=True)
         status = _capture(layout, command, target, profile, log)
         if status:
-            return failure_of(layout, f"the command failed with status {status}: see {log}")
+            return failure_of(layout, _failure(status, log))
     with open_profile(profile) as opened:
         if not opened.complete or opened.metadata.get("exit_status"):
             return failure_of(layout, f"its capture ended early: remove {profile} to run it again")
@@ -44,6 +47,13 @@ def measure_layout(
     if step is None:
         return failure_of(layout, "nothing ran on the device")
     return result_of(layout, step, tokens_per_step)
+
+
+def _failure(status: int, log: Path) -> str:
+    """What a command that failed said last, and where the rest stands."""
+    raised = _RAISED.findall(log.read_text(errors="replace"))
+    said = f" ({raised[-1]})" if raised else ""
+    return f"the command failed with status {status}{said}: see {log}"
 
 
 def _capture(layout: Layout, command: Sequence[str], target: str, profile: Path, log: Path) -> int:

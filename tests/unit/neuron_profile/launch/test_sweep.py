@@ -1,4 +1,6 @@
-"""A layout whose profile stands there already: read where it is whole."""
+"""A layout whose profile stands there already is read where it is whole; one that fails says why."""
+
+import sys
 
 import pytest
 
@@ -33,3 +35,20 @@ def test_a_layout_that_cannot_be_is_not_started(tmp_path):
     found = measure_layout(layout, ["never", "started"], "trn2", tmp_path, None)
     assert (found.limit, found.fits) == (layout.problem, False)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("raise ValueError('two ranks and no more')", " (ValueError: two ranks and no more)"),
+        ("import sys; print('[rank3]: ValueError: of a rank'); sys.exit(1)", " (ValueError: of a rank)"),
+        ("raise SystemExit(1)", ""),
+    ],
+)
+def test_a_layout_whose_command_fails_tells_what_it_said_last(tmp_path, script, said):
+    path = tmp_path / "train.py"
+    path.write_text(script)
+    found = measure_layout(Layout((("dp", 1),)), [sys.executable, str(path)], "trn2", tmp_path / "out", None)
+    log = tmp_path / "out" / "dp1.log"
+    assert found.limit == f"the command failed with status 1{said}: see {log}"
+    assert not found.fits
