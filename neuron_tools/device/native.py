@@ -156,6 +156,17 @@ def abandon_recording() -> None:
     core().abandon_recording()
 
 
+def clear_operator_log() -> None:
+    """Forget which operators the device ran; from the first call on, they are kept."""
+    core().clear_operator_log()
+
+
+def logged_operators() -> list[str]:
+    """Operators that ran since `clear_operator_log`, sorted: "aten::add" and "aten::add.Tensor"."""
+    names: list[str] = core().logged_operators()
+    return names
+
+
 def is_recording() -> bool:
     """Whether a log is being written."""
     return bool(core().recording_is_on())

@@ -97,13 +97,14 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """The calling thread's device index; starts as `LOCAL_RANK` modulo the device count."""
+    """The calling thread's device index: the one set last in it, else the one that `set_device` set last in
+    another thread, else `LOCAL_RANK` modulo the device count."""
     return int(_core.current_device())
 
 
 def set_device(device: DeviceLike) -> None:
-    """Makes `device` the calling thread's current device."""
-    _core.exchange_device(device_index(device))
+    """Makes `device` current for the calling thread, and for all in which none was set."""
+    _core.choose_device(device_index(device))
     CHOICE.make(device)
 
 

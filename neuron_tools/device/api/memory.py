@@ -69,19 +69,38 @@ def max_memory_reserved(device: DeviceLike = None) -> int:
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
-def memory_stats(device: DeviceLike = None) -> dict[str, int]:
-    """The counters under the names of `torch.cuda.memory_stats`.
+def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
+    """The counters under the names of `torch.cuda.memory_stats`, and under those of TorchNeuron.
 
     Nothing is cached: what is reserved, active and asked for is what is allocated, each allocation is a
     segment of its own, and none is ever split.
+
+    Returns:
+        Numbers as "allocated_bytes.all.peak", and as TorchNeuron has them: `allocated_bytes`,
+        `reserved_bytes` and `active_bytes`, each with `current`, `peak`, `allocated` and `freed` bytes,
+        `allocation_requests` and `num_tensor_frees`.
     """
     counters = _statistics(device)
+    return dict(sorted({**_flat(counters), **_grouped(counters)}.items()))
+
+
+def _flat(counters: Mapping[str, int]) -> dict[str, int]:
     stats = {name: value for pool in _POOLS for name, value in _of_pool(counters, pool)}
     stats |= dict.fromkeys(_NEVER, 0)
     stats["num_ooms"] = counters["out_of_memory_count"]
     stats["num_device_alloc"] = counters["allocation_count"]
     stats["num_device_free"] = counters["free_count"]
-    return dict(sorted(stats.items()))
+    return stats
+
+
+def _grouped(counters: Mapping[str, int]) -> dict[str, Any]:
+    sources = _COUNTERS["allocated_bytes reserved_bytes active_bytes requested_bytes"]
+    bytes_of = {kind: counters[source] for kind, source in zip(_KINDS, sources, strict=True)}
+    return {
+        **{name: dict(bytes_of) for name in ("allocated_bytes", "reserved_bytes", "active_bytes")},
+        "allocation_requests": counters["allocation_count"],
+        "num_tensor_frees": counters["free_count"],
+    }
 
 
 def _of_pool(counters: Mapping[str, int], pool: str) -> Iterator[tuple[str, int]]:
@@ -96,6 +115,8 @@ def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
     """The counters of `memory_stats`, "a.b.c" as a dictionary in a dictionary in a dictionary."""
     nested: dict[str, Any] = {}
     for name, value in memory_stats(device).items():
+        if isinstance(value, dict):  # TorchNeuron's groups
+            continue
         *groups, last = name.split(".")
         place = nested
         for group in groups:
@@ -109,6 +130,7 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     index = device_index(device)
     counters = _statistics(index)
     head = (
+        f"Neuron Memory Summary, Device {index}\n"
         f"neuron:{index}: {counters['allocated_bytes']:,} bytes in {counters['live_allocations']:,} "
         f"allocations, at most {counters['peak_bytes']:,} bytes\n"
     )

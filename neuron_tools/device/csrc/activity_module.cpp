@@ -1,8 +1,9 @@
-// The Python face of the simulated driver's counters.
+// The Python face of the simulated driver's counters, and of the operators that ran.
 #include "python_functions.h"
 
 #include "activity.h"
 #include "memory.h"
+#include "operator_log.h"
 #include "python_callbacks.h"
 #include "timeline.h"
 
@@ -30,12 +31,25 @@ PyObject* on_first_allocation(PyObject*, PyObject* callback) {
   return none();
 }
 
+PyObject* operators_that_ran(PyObject*, PyObject*) {
+  return guarded([] {
+    const auto names = logged_operators();
+    PyObject* list = PyList_New(static_cast<Py_ssize_t>(names.size()));
+    for (size_t i = 0; list != nullptr && i < names.size(); ++i) {
+      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyUnicode_FromString(names[i].c_str()));
+    }
+    return list;
+  });
+}
+
 }  // namespace
 
 PyMethodDef activity_functions[] = {
     {"take_activity", call_on_device<activity_of>, METH_O, nullptr},
     {"device_finish_ns", call_on_device<device_finish_ns>, METH_O, nullptr},
     {"set_first_allocation_callback", on_first_allocation, METH_O, nullptr},
+    {"clear_operator_log", call<clear_operator_log>, METH_NOARGS, nullptr},
+    {"logged_operators", operators_that_ran, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -52,10 +53,12 @@ int count_from_environment() {
 }
 
 int initial_device() {
-  return std::max(0, integer_variable("LOCAL_RANK", 0)) % device_count();
+  static const int initial = std::max(0, integer_variable("LOCAL_RANK", 0)) % device_count();
+  return initial;
 }
 
-thread_local int current = initial_device();
+std::atomic<int> process_device{-1};
+thread_local int thread_device = -1;
 
 }  // namespace
 
@@ -69,7 +72,11 @@ int device_count() {
 }
 
 int current_device() {
-  return current;
+  if (thread_device >= 0) {
+    return thread_device;
+  }
+  const int chosen = process_device.load(std::memory_order_relaxed);
+  return chosen >= 0 ? chosen : initial_device();
 }
 
 void check_device(int64_t index) {
@@ -81,11 +88,16 @@ void check_device(int64_t index) {
 
 void set_current_device(int index) {
   check_device(index);
-  current = index;
+  thread_device = index;
+}
+
+void choose_device(int index) {
+  set_current_device(index);
+  process_device.store(index, std::memory_order_relaxed);
 }
 
 int exchange_current_device(int index) {
-  const int previous = current;
+  const int previous = current_device();
   if (index >= 0) {
     set_current_device(index);
   }
@@ -93,7 +105,7 @@ int exchange_current_device(int index) {
 }
 
 int index_of(c10::Device device) {
-  return device.index() < 0 ? current : device.index();
+  return device.index() < 0 ? current_device() : device.index();
 }
 
 }  // namespace neuron

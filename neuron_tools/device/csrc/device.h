@@ -17,12 +17,16 @@ int device_count();
 // The default, 2 unless the target is an instance; no effect once the count has been asked for.
 void set_default_device_count(int count);
 
-// The calling thread's device; starts as LOCAL_RANK modulo the device count.
+// The calling thread's device; until it has one of its own, that which the program chose, else LOCAL_RANK modulo the
+// device count.
 int current_device();
 
 // Throw where there is no such device.
 void check_device(int64_t index);
 void set_current_device(int index);
+
+// Makes a device the thread's, and that of threads without one of their own, as TorchNeuron does.
+void choose_device(int index);
 
 // Returns the previous device; a negative index changes nothing.
 int exchange_current_device(int index);

@@ -101,6 +101,7 @@ PyMethodDef device_functions[] = {
     {"set_default_device_count", call_with_number<set_default_device_count>, METH_O, nullptr},
     {"current_device", call<current_device>, METH_NOARGS, nullptr},
     {"exchange_device", call_with_number<exchange_current_device>, METH_O, nullptr},
+    {"choose_device", call_with_number<choose_device>, METH_O, nullptr},
     {"default_generator", call_on_device<generator_of>, METH_O, nullptr},
     {"memory_statistics", call_on_device<memory_statistics_of>, METH_O, nullptr},
     {"reset_peak_memory", call_on_device<reset_peak_statistics>, METH_O, nullptr},

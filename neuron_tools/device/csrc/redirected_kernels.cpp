@@ -89,6 +89,29 @@ void bincount(const c10::OperatorHandle& handle, Stack* stack) {
   run_on_host(operator_info(handle), stack, &call_cpu_kernel);
 }
 
+// (self, dim, half_to_float) of softmax and its logarithm: accelerators give float32 for float16 where asked, the CPU
+// does not.
+void halves_softmax(const OperatorInfo& info, Stack* stack, int device) {
+  const size_t base = stack->size() - info.argument_count;
+  if (stack->back().toBool()) {
+    (*stack)[base] = (*stack)[base].toTensor().to(at::kFloat);
+    stack->back() = false;
+  }
+  call_cpu_kernel(info, stack, device);
+}
+
+// (grad_output, output, dim, input_dtype): the gradient of the same, float16 again.
+void halves_softmax_backward(const OperatorInfo& info, Stack* stack, int device) {
+  const size_t base = stack->size() - info.argument_count;
+  const auto wanted = stack->back().toScalarType();
+  const auto computed = (*stack)[base].toTensor().scalar_type();
+  stack->back() = computed;
+  call_cpu_kernel(info, stack, device);
+  if (wanted != computed) {
+    stack->back() = stack->back().toTensor().to(wanted);
+  }
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -98,6 +121,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward_overrideable>());
   library.impl("native_dropout", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&native_dropout>>());
   library.impl("histc", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&histc>>());
+  for (const char* name : {"_softmax", "_log_softmax"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&halves_softmax>>());
+  }
+  for (const char* name : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&halves_softmax_backward>>());
+  }
   library.impl("repeat_interleave.Tensor", torch::CppFunction::makeFromBoxedFunction<&repeat_interleave>());
   library.impl("bincount", torch::CppFunction::makeFromBoxedFunction<&bincount>());
 }

@@ -33,6 +33,14 @@ class Intrinsic:
     warning: str = ""
 
 
+_unlowered: set[str] = set()
+
+
+def unlowered_operators() -> frozenset[str]:
+    """Operators ("aten::median") that this process has found without a lowering so far."""
+    return frozenset(_unlowered)
+
+
 def unlowered(operator: str, reason: str, scalars: Mapping[str, Any] | None = None) -> Intrinsic:
     """The custom call that stands for an operator without a lowering.
 
@@ -41,6 +49,7 @@ def unlowered(operator: str, reason: str, scalars: Mapping[str, Any] | None = No
         reason: Why, in a few words; becomes part of the warning.
         scalars: Arguments that are not tensors.
     """
+    _unlowered.add(operator)
     attributes = {"call_target_name": operator, "unlowered": True, **(scalars or {})}
     return Intrinsic(
         "custom_call", attributes, f"{operator} has no native lowering ({reason}): timed as a custom call"

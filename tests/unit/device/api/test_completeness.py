@@ -56,6 +56,8 @@ def test_the_reason_is_told():
 def test_nested_statistics_hold_the_flat_ones():
     flat, nested = torch.neuron.memory_stats(), torch.neuron.memory_stats_as_nested_dict()
     for name, value in flat.items():
+        if isinstance(value, dict):  # TorchNeuron's groups
+            continue
         found = nested
         for part in name.split("."):
             found = found[part]

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -29,6 +31,20 @@ def test_the_current_device_is_where_plain_neuron_goes():
     assert torch.neuron.current_device() == 1
     assert torch.ones(1, device="neuron").device.index == 1
     assert torch.accelerator.current_device_index() == 1
+
+
+def test_threads_without_a_device_of_their_own_use_the_one_that_was_set():
+    def worker():
+        before = torch.neuron.current_device()
+        with torch.neuron.device(0):
+            inside = torch.neuron.current_device()
+        return before, inside
+
+    torch.neuron.set_device(1)
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(worker).result() == (1, 0)
+    with torch.neuron.device(0), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(worker).result() == (1, 0)
 
 
 def test_context_managers_bring_the_device_back():
