@@ -1,4 +1,4 @@
-"""Puts recurrences that were cut out of a graph into its StableHLO: a function each, which calls the step."""
+"""Puts loops that were cut out of a graph into its StableHLO: a function each, which calls the step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from neuron_tools.frontends.torch_lowering.blocks import declare, end_with, entr
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.fake import refake, tensor_type
 from neuron_tools.frontends.torch_lowering.partition import Cut, Partition, partition
-from neuron_tools.frontends.torch_lowering.recurrence import OPCODE, DescribedStep, Recurrence
+from neuron_tools.frontends.torch_lowering.recurrence import OPCODE, DescribedStep, Recurrence, Step
+from neuron_tools.frontends.torch_lowering.repetition import OPCODE as REPEATED, Repetition
 from neuron_tools.records.program import FrameworkOperation
 
 _INDEX = "tensor<i32>"
@@ -40,7 +41,7 @@ class InLoops:
 
 
 def join_loops(module: Any, partitioned: Partition, inside: InLoops) -> Partition:
-    """Make a loop of each recurrence.
+    """Make a loop of each recurrence and each repetition.
 
     Args:
         module: torch-mlir's, of `partitioned.graph`; it is changed. The caller holds `mlir.LOCK`.
@@ -107,7 +108,7 @@ def has_loops(partitioned: Partition) -> bool:
 
 
 def _is_loop(cut: Cut) -> bool:
-    return cut.intrinsic.opcode == OPCODE
+    return cut.intrinsic.opcode in (OPCODE, REPEATED)
 
 
 def _call(block: Any, cut: Cut, loop: Any) -> None:
@@ -121,19 +122,55 @@ def _call(block: Any, cut: Cut, loop: Any) -> None:
 
 
 def _add_loop(module: Any, block: Any, cut: Cut, number: int, inside: InLoops) -> Any:
-    """Add the functions of a recurrence's step and of its loop to a module; returns the loop's."""
-    call: Recurrence = cut.intrinsic.attributes[OPCODE]
-    partitioned, absent = _step_graph(call, cut.row, inside)
-    lowered = mlir.to_stablehlo(partitioned.graph, f"step{number}")
-    step = entry(lowered)
-    step.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    given = _leave_calls(step, partitioned, inside)
+    """Add the functions of a loop's steps and its own to a module; returns the loop's."""
     operands = [terminator(block).operands[place].type for place in cut.operands]
-    written = ir.Module.parse(_LoopText(call, operands, step, given, absent).function(f"loop{number}"))
-    _, loop = written.body.operations
-    for added in (step, loop):
+    name = f"loop{number}"
+    if cut.intrinsic.opcode == REPEATED:
+        steps, text = _repetition(cut, operands, name, inside)
+    else:
+        steps, text = _recurrence(cut, operands, name, inside)
+    written = ir.Module.parse(text)
+    *_, loop = written.body.operations
+    for added in (*(step.function for step in steps), loop):
         module.body.append(added.operation.clone())
     return module.body.operations[len(module.body.operations) - 1]
+
+
+def _recurrence(
+    cut: Cut, operands: Sequence[Any], name: str, inside: InLoops
+) -> tuple[Sequence[_Called], str]:
+    """The step and the loop's text."""
+    call: Recurrence = cut.intrinsic.attributes[OPCODE]
+    groups = (
+        [call.examples[place] for place in call.carried],
+        [refake(call.examples[place][0]) for place in call.tables],
+        [call.examples[place] for place in call.fixed],
+    )
+    step, absent = _lowered(call.step, groups, f"{name}_step", cut.row, inside)
+    return [step], _LoopText(call, operands, step, absent).function(name)
+
+
+def _repetition(
+    cut: Cut, operands: Sequence[Any], name: str, inside: InLoops
+) -> tuple[Sequence[_Called], str]:
+    """The condition and the step, and the loop's text."""
+    call: Repetition = cut.intrinsic.attributes[REPEATED]
+    carried, fixed = ([call.examples[place] for place in group] for group in (call.carried, call.fixed))
+    steps = [
+        _lowered(each, (carried, [], fixed), f"{name}_{role}", cut.row, inside)[0]
+        for each, role in ((call.condition, "condition"), (call.step, "step"))
+    ]
+    return steps, _repetition_text(call, operands, steps, name)
+
+
+def _lowered(
+    step: Step, groups: Sequence[Sequence[Any]], name: str, row: int, inside: InLoops
+) -> tuple[_Called, dict[int, Any]]:
+    """A step's function, and by place what nothing makes of that which it gives."""
+    partitioned, absent = _step_graph(step, groups, row, inside)
+    module = mlir.to_stablehlo(partitioned.graph, name)
+    entry(module).attributes["sym_visibility"] = ir.StringAttr.get("private")
+    return _Called(module, _leave_calls(entry(module), partitioned, inside)), absent
 
 
 def _leave_calls(step: Any, partitioned: Partition, inside: InLoops) -> tuple[int, ...]:
@@ -160,7 +197,9 @@ def _leave_calls(step: Any, partitioned: Partition, inside: InLoops) -> tuple[in
     return tuple(range(len(partitioned.results)))
 
 
-def _step_graph(call: Recurrence, row: int, inside: InLoops) -> tuple[Partition, dict[int, Any]]:
+def _step_graph(
+    step: Step, groups: Sequence[Sequence[Any]], row: int, inside: InLoops
+) -> tuple[Partition, dict[int, Any]]:
     """The step's graph: of what is carried, a row of each table and what stays fixed.
 
     Its results are what is carried on and what the row makes, but for those that nothing makes: states of
@@ -168,21 +207,16 @@ def _step_graph(call: Recurrence, row: int, inside: InLoops) -> tuple[Partition,
     the tensors that are given too.
     """
     builder = GraphBuilder(lambda node: None) if inside.spells else GraphBuilder()
-    groups = (
-        [call.examples[place] for place in call.carried],
-        [refake(call.examples[place][0]) for place in call.tables],
-        [call.examples[place] for place in call.fixed],
-    )
     nodes = [[builder.parameter(value) for value in group] for group in groups]
-    if isinstance(call.step, DescribedStep):
-        made = _described(builder, call.step, nodes, row, inside.framework)
+    if isinstance(step, DescribedStep):
+        made = _described(builder, step, nodes, row, inside.framework)
     else:
-        made = [node for group in builder.call(call.step, nodes, {}, row) for node in group]
+        made = [node for group in builder.call(step, nodes, {}, row) for node in group]
     absent = {at: value for at, value in enumerate(made) if not isinstance(value, fx.Node)}
     cut = partition(builder.parameters, [value for at, value in enumerate(made) if at not in absent])
     refused = [each for each in cut.cuts if inside.spells or _is_loop(each)]
     if refused:
-        raise mlir.LoweringFailure([], f"{refused[0].intrinsic.opcode} within a recurrence")
+        raise mlir.LoweringFailure([], f"{refused[0].intrinsic.opcode} within a loop")
     return cut, absent
 
 
@@ -221,6 +255,78 @@ def _described(
     return []
 
 
+class _Called:
+    """A step's function, and how it is called.
+
+    Args:
+        module: Of the function alone, which lives as long as it does.
+        given: Places of what it gives among its results.
+    """
+
+    def __init__(self, module: Any, given: Sequence[int]) -> None:
+        self._module = module
+        function = self.function
+        self._name = ir.StringAttr(function.attributes["sym_name"]).value
+        self._type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        self._given = given
+
+    @property
+    def function(self) -> Any:
+        """The function."""
+        return entry(self._module)
+
+    @property
+    def types(self) -> list[Any]:
+        """The types of what it gives."""
+        return [self._type.results[place] for place in self._given]
+
+    def declaration(self) -> str:
+        """What stands before a call."""
+        return f"func.func private @{self._name}{self._type}"
+
+    def call(self, arguments: Iterable[str]) -> str:
+        """The call, whose results are `%done`."""
+        results = f"%done:{len(self._type.results)}"
+        return f"{results} = func.call @{self._name}({_joined(arguments)}) : {self._type}"
+
+    @property
+    def given(self) -> list[str]:
+        """Names of what a call gives."""
+        return [f"%done#{place}" for place in self._given]
+
+    def end(self) -> str:
+        """What hands this to the loop."""
+        return f"stablehlo.return {_joined(self.given)} : {_joined(self.types)}"
+
+
+def _repetition_text(
+    call: Repetition, operands: Sequence[Any], functions: Sequence[_Called], name: str
+) -> str:
+    """The text of a loop that goes on as long as its condition holds, with the steps' declarations."""
+    condition, step = functions
+    kinds = [operands[place] for place in call.carried]
+    taken = _joined(f"%operand{at}: {kind}" for at, kind in enumerate(operands))
+    begins = _joined(f"%carried{at} = %operand{place}" for at, place in enumerate(call.carried))
+    arguments = [*_names("carried", kinds), *(f"%operand{place}" for place in call.fixed)]
+    results = _joined(f"%last#{at}" for at in range(len(kinds)))
+    return f"""
+    {condition.declaration()}
+    {step.declaration()}
+    func.func private @{name}({taken}) -> ({_joined(kinds)}) {{
+      %last:{len(kinds)} = stablehlo.while({begins}) : {_joined(kinds)}
+          attributes {{trip_count = {call.trips} : i64}}
+      cond {{
+        {condition.call(arguments)}
+        {condition.end()}
+      }} do {{
+        {step.call(arguments)}
+        {step.end()}
+      }}
+      return {results} : {_joined(kinds)}
+    }}
+    """
+
+
 class _LoopText:
     """Writes a loop over rows: an index, what is carried and the rows made so far go round."""
 
@@ -228,20 +334,17 @@ class _LoopText:
         self,
         call: Recurrence,
         operands: Sequence[Any],
-        step: Any,
-        given: Sequence[int],
+        step: _Called,
         absent: Mapping[int, Any],
     ) -> None:
         self._call = call
         self._operands = operands
-        self._step_name = ir.StringAttr(step.attributes["sym_name"]).value
-        self._step_type = ir.FunctionType(ir.TypeAttr(step.attributes["function_type"]).value)
+        self._step = step
         self._rows = operands[call.tables[0]].shape[0]
-        types = [self._step_type.results[place] for place in given]
+        types = self._step.types
         self._carried, made = types[: len(call.carried)], types[len(call.carried) :]
         self._made = [ir.RankedTensorType.get([self._rows, *each.shape], each.element_type) for each in made]
         self._row = "%from_end" if call.backwards else "%at"
-        self._given = [f"%done#{place}" for place in given]
         self._absent = {at: _table_type(self._rows, row) for at, row in absent.items()}
 
     def function(self, name: str) -> str:
@@ -257,7 +360,7 @@ class _LoopText:
         given = _joined(self._absent[at] if at in self._absent else next(left) for at in range(count))
         places = _joined(f"{place} = {value}" for place, value in zip(round_, begins))
         return f"""
-        func.func private @{self._step_name}{self._step_type}
+        {self._step.declaration()}
         func.func private @{name}({taken}) -> ({given}) {{
           %first = stablehlo.constant dense<0> : {_INDEX}
           %one = stablehlo.constant dense<1> : {_INDEX}
@@ -287,14 +390,13 @@ class _LoopText:
         """One trip: the tables' rows, the step, and its own rows in their places."""
         arguments = [*_names("carried", self._carried), *_names("row", self._call.tables),
                      *(f"%operand{place}" for place in self._call.fixed)]  # fmt: skip
-        step = f"%done:{len(self._step_type.results)} = func.call @{self._step_name}({_joined(arguments)})"
-        following = self._given[: len(self._carried)] + _names("written", self._made)
+        following = self._step.given[: len(self._carried)] + _names("written", self._made)
         types = _joined([_INDEX, *self._carried, *self._made])
         return "\n".join(
             [
                 f"%from_end = stablehlo.subtract %final, %at : {_INDEX}" if self._call.backwards else "",
                 *(self._read(at, place) for at, place in enumerate(self._call.tables)),
-                f"{step} : {self._step_type}",
+                self._step.call(arguments),
                 *(self._write(at, kind) for at, kind in enumerate(self._made)),
                 f"%next = stablehlo.add %at, %one : {_INDEX}",
                 f"stablehlo.return {_joined(['%next', *following])} : {types}",
@@ -316,7 +418,7 @@ class _LoopText:
         """What the step made, as this trip's row."""
         cut, row = _row_types(table)
         return (
-            f"%given{at} = stablehlo.reshape {self._given[len(self._carried) + at]} : ({row}) -> {cut}\n"
+            f"%given{at} = stablehlo.reshape {self._step.given[len(self._carried) + at]} : ({row}) -> {cut}\n"
             f"%written{at} = stablehlo.dynamic_update_slice %made{at}, %given{at}, {self._indices(table)} : "
             f"({_joined([table, cut, *[_INDEX] * table.rank])}) -> {table}"
         )

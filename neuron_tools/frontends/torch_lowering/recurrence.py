@@ -75,6 +75,11 @@ def name_step(name: str, function: Step) -> None:
     _STEPS[name] = function
 
 
+def step_named(name: str) -> Step:
+    """The step of a name."""
+    return _STEPS[name]
+
+
 def recur(
     function: Step | str,
     carried: Sequence[Any],

@@ -34,6 +34,7 @@ def install() -> None:
     after_import("torch._functorch.config", _replay_views)
     after_import("torch._dynamo.variables.builder", _take_as_plain_tensors)
     after_import("torch._dynamo.backends.torchxla", _offer_backend)
+    after_import("torch._higher_order_ops.while_loop", _take_loops)
 
 
 def openxla(gm: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -83,6 +84,16 @@ def _replay_views() -> None:
     from torch._functorch import config
 
     config.view_replay_for_aliased_outputs = True
+
+
+def _take_loops() -> None:
+    """Let `torch._higher_order_ops.while_loop` be a loop of the program."""
+    from torch._higher_order_ops.while_loop import while_loop_op, while_loop_stack_output_op
+
+    from neuron_tools.frontends.torch_xla import repeating
+
+    while_loop_op.py_impl(XlaTensor)(repeating.while_loop_of_graphs)
+    while_loop_stack_output_op.py_impl(XlaTensor)(repeating.refuse_gradients)
 
 
 def _take_as_plain_tensors() -> None:

@@ -187,7 +187,7 @@ def _timed(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) ->
         keep_compiled(lower, known.number)
         return None
     started_ns = time.perf_counter_ns()
-    timed = provider.executable_for(lower, ("xla", known.number), known.name)
+    timed = provider.executable_for(lower, ("xla", known.number, *graph.trips), known.name)
     if not known.is_compiled:
         METRICS.add(_metric("CompileTime"), time.perf_counter_ns() - started_ns)
         known.is_compiled = True

@@ -22,6 +22,8 @@ from neuron_tools.frozen import frozen
 _numbers = itertools.count()
 _DATA = frozenset({"other", "alpha", "beta", "value", "weight", "fill_value", "scalar", "min", "max"})
 """Arguments that PyTorch/XLA passes to the device as data, so that a new number is no new graph."""
+_MEASURED = frozenset({"trips"})
+"""Arguments that tell what happened when values were computed: any number is the same graph."""
 
 
 @frozen
@@ -78,12 +80,14 @@ class RecordedGraph:
         operations: In order.
         inputs: In the order of their first use.
         held: Their values, where the graph is to be partitioned: they are copied to the cores when it runs.
+        trips: How many trips the loops take whose trips values decide, in their order.
     """
 
     serial: int = field(default_factory=lambda: next(_numbers))
     operations: list[RecordedOperation] = field(default_factory=list)
     inputs: list[GraphInput] = field(default_factory=list)
     held: list[LazyValue] = field(default_factory=list)
+    trips: list[int] = field(default_factory=list)
     _made: list[tuple[int, weakref.ref[LazyValue]]] = field(default_factory=list)
     _count: int = 0
 
@@ -187,8 +191,12 @@ class GraphSignature:
 def _leaf_keys(
     target: Callable[..., Any], leaves: Sequence[Any], structure: pytree.TreeSpec
 ) -> list[Hashable]:
-    masked = _data_positions(target, structure)
-    return [_leaf_key(leaf, index in masked) for index, leaf in enumerate(leaves)]
+    masked = _positions(target, structure, _DATA)
+    measured = _positions(target, structure, _MEASURED)
+    return [
+        "measured" if index in measured else _leaf_key(leaf, index in masked)
+        for index, leaf in enumerate(leaves)
+    ]
 
 
 def _leaf_key(leaf: Any, is_data: bool) -> Hashable:
@@ -200,12 +208,12 @@ def _leaf_key(leaf: Any, is_data: bool) -> Hashable:
 
 
 @lru_cache(maxsize=65536)
-def _data_positions(target: Any, structure: pytree.TreeSpec) -> frozenset[int]:
-    """Positions of the leaves that may change without a new graph."""
+def _positions(target: Any, structure: pytree.TreeSpec, names: frozenset[str]) -> frozenset[int]:
+    """Positions of the leaves that are arguments of these names."""
     indices = list(range(structure.num_leaves))
     args, kwargs = pytree.tree_unflatten(indices, structure)
     named = {**dict(zip((argument.name for argument in target._schema.arguments), args)), **kwargs}
-    return frozenset(index for name, index in named.items() if name in _DATA and isinstance(index, int))
+    return frozenset(index for name, index in named.items() if name in names and isinstance(index, int))
 
 
 def _layouts(leaves: Sequence[Any], results: Sequence[LazyValue | None]) -> Hashable:

@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 
-from neuron_tools.device import native
 from neuron_tools.frontends.torch_lowering.recurrence import recur
 from neuron_tools.frontends.torch_xla.body import Body, BodyStep, used_by
-from neuron_tools.frontends.torch_xla.errors import XlaError
+from neuron_tools.frontends.torch_xla.carrying import LoopFunction, beginning
 from neuron_tools.frontends.torch_xla.execution import current_graph, recorded_into
 from neuron_tools.frontends.torch_xla.graph import RecordedOperation
 from neuron_tools.frontends.torch_xla.nest import Nest, emptied
-from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 from neuron_tools.frozen import frozen
 
 Function = Callable[[Any, Any], tuple[Any, Any]]
+_SCAN = LoopFunction("scan")
 Tensors = Sequence[torch.Tensor]
 
 
@@ -46,7 +46,7 @@ def scan(function: Function, init: Any, xs: Any) -> tuple[Any, Any]:
     _check_rows(tables)
     if isinstance(current_graph(), Body) or not any(isinstance(each, XlaTensor) for each in tables):
         return _one_by_one(function, init, nest, tables)
-    _check_devices([*carried, *tables])
+    _SCAN.check_devices([*carried, *tables])
     loop, made = _recorded(function, start, carried, nest, tables)
     tensors = [*carried, *tables, *loop.fixed]
     results = loop.run(tensors) if loop.backward is None else _Scan.apply(loop, *tensors)
@@ -164,14 +164,14 @@ def _recorded(
     body, differentiates = Body(), torch.is_grad_enabled()
     try:
         with recorded_into(body):
-            before = [_beginning(each, differentiates and each.is_floating_point()) for each in carried]
-            row = [_beginning(each, differentiates and each.requires_grad, row=0) for each in tables]
+            before = [beginning(each, differentiates and each.is_floating_point()) for each in carried]
+            row = [beginning(each, differentiates and each.requires_grad, row=0) for each in tables]
             for each in (*before, *row):
                 body.number_of(each.lazy, each)
             after, made = _called(function, start.filled(before), nest.filled(row))
-            _check_unwritten(body, len(before))
+            _SCAN.check_unwritten(body, len(before))
             results, given = emptied(made)
-            recording = _Recording(body, before, row, _carried_on(start, before, after), given)
+            recording = _Recording(body, before, row, _SCAN.carried_on(start, before, after), given)
             return recording.loop(any(each.requires_grad for each in (*carried, *tables))), results
     finally:
         body.give_back()
@@ -185,7 +185,7 @@ class _Recording:
     ) -> None:
         self._body, self._before, self._row = body, before, row
         self._after, self._made = after, made
-        self._given = [_number(body, each) for each in (*after, *made)]
+        self._given = [_SCAN.number(body, each) for each in (*after, *made)]
         self._inner = len(before) + len(row)
         self._fixed = tuple(body.taken[self._inner :])
         self._numbers = tuple(each.number for each in body.inputs)
@@ -204,17 +204,19 @@ class _Recording:
     def _backward(self) -> tuple[_Backward, list[int]]:
         """The gradients' loop, and numbers of what the forward one keeps for it."""
         carried, made, rows, fixed = map(_with_gradient, (self._before, self._made, self._row, self._fixed))
-        of_carried = [_beginning(self._before[at]) for at in carried]
-        of_made = [_beginning(self._made[at]) for at in made]
-        sums = [_beginning(self._fixed[at]) for at in fixed]
-        taken = [[_number(self._body, each) for each in group] for group in (of_carried, sums, of_made)]
+        of_carried = [beginning(self._before[at]) for at in carried]
+        of_made = [beginning(self._made[at]) for at in made]
+        sums = [beginning(self._fixed[at]) for at in fixed]
+        taken = [[_SCAN.number(self._body, each) for each in group] for group in (of_carried, sums, of_made)]
         ends = [self._after[at] for at in carried] + [self._made[at] for at in made]
         reached = [self._before[at] for at in carried] + [self._fixed[at] for at in fixed]
         reached += [self._row[at] for at in rows]
         found = _gradients(ends, reached, [*of_carried, *of_made])
         behind = len(carried) + len(fixed)
         totals = [total + one for total, one in zip(sums, found[len(carried) :])]
-        given = [_number(self._body, each) for each in (*found[: len(carried)], *totals, *found[behind:])]
+        given = [
+            _SCAN.number(self._body, each) for each in (*found[: len(carried)], *totals, *found[behind:])
+        ]
         operations, saved = self._needed(given)
         used = used_by(operations)
         tables = [at for at in range(len(self._row)) if self._numbers[len(self._before) + at] in used]
@@ -263,15 +265,6 @@ def _gradients(ends: Tensors, reached: Tensors, gradients: Tensors) -> list[torc
     return [torch.zeros_like(each) if one is None else one for one, each in zip(found, reached)]
 
 
-def _check_unwritten(body: Body, carried: int) -> None:
-    if any(at >= carried for at in body.written()):
-        raise ValueError(
-            "The function of scan writes in place to a tensor that it was not given to carry, as a batch "
-            "norm in training writes its running statistics. Such a write would be lost: let the function "
-            "carry the tensor, or write to a clone of it."
-        )
-
-
 def _called(function: Function, carried: Any, row: Any) -> tuple[Any, Any]:
     result = function(carried, row)
     if not isinstance(result, tuple) or len(result) != 2:
@@ -279,40 +272,6 @@ def _called(function: Function, carried: Any, row: Any) -> tuple[Any, Any]:
             "The function of scan must return two values: what is carried on, and the row's results."
         )
     return result
-
-
-def _beginning(tensor: torch.Tensor, has_gradient: bool = False, row: int | None = None) -> XlaTensor:
-    """A tensor from outside a step, like another, or like a row of it."""
-    assert isinstance(tensor, XlaTensor)
-    with native.unrecorded():
-        inner = tensor.lazy.inner.detach()
-        made = XlaTensor(LazyValue((inner if row is None else inner[row]).clone()), tensor.dtype)
-    made.requires_grad_(has_gradient)
-    return made
-
-
-def _carried_on(start: Nest, before: Tensors, after: Any) -> Tensors:
-    """The tensors that a step carries on.
-
-    Raises:
-        ValueError: They are others than those that it began with.
-    """
-    nest, tensors = emptied(after)
-    if (nest.structure, nest.places) != (start.structure, start.places):
-        raise ValueError("The function of scan must carry on the nest of tensors that it was given.")
-    for given, taken in zip(tensors, before):
-        if (given.shape, given.dtype) != (taken.shape, taken.dtype):
-            raise ValueError(
-                f"The function of scan was given a tensor of {list(taken.shape)} ({taken.dtype}) to carry "
-                f"and carries on one of {list(given.shape)} ({given.dtype}): both must be alike."
-            )
-    return tensors
-
-
-def _number(body: Body, tensor: torch.Tensor) -> int:
-    if not isinstance(tensor, XlaTensor):
-        raise XlaError(f"The function of scan returns a tensor on {tensor.device}: move it to xla.")
-    return body.number_of(tensor.lazy, tensor)
 
 
 def _with_gradient(tensors: Tensors) -> tuple[int, ...]:
@@ -326,11 +285,3 @@ def _check_rows(tables: Tensors) -> None:
             "All tensors that scan goes through must have the same number of rows, and one at least; these "
             f"have {sorted(counts)}."
         )
-
-
-def _check_devices(tensors: Tensors) -> None:
-    for each in tensors:
-        if not isinstance(each, XlaTensor):
-            raise XlaError(f"scan got a tensor on {each.device} beside one on xla: move it to xla first.")
-        if each.lazy.by_core is not None:
-            raise XlaError("scan got each core's own part: call disable_manual_sharding first.")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from neuron_tools.device import native
 from neuron_tools.frontends.torch_compile.compiled_graph import Callers, GraphDescription
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framework_operation
+from neuron_tools.frontends.torch_hooks.modules import current_module
 from neuron_tools.frontends.torch_xla.execution import current_graph, eagerly, sync
 from neuron_tools.frontends.torch_xla.metrics import METRICS
 from neuron_tools.frontends.torch_xla.origin import Origin, told
@@ -28,7 +30,7 @@ class TracedGraph:
     def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: Callers) -> None:
         self._boxed_call = True  # AOTAutograd looks for it
         self._gm, self._description, self._callers = gm, description, callers
-        self._origins = lru_cache(maxsize=256)(self._origins_below)
+        self._known = lru_cache(maxsize=256)(self._origins_below)
 
     @classmethod
     def of_module(cls, gm: fx.GraphModule) -> TracedGraph:
@@ -47,11 +49,11 @@ class TracedGraph:
         if current_graph().operations:
             METRICS.count("DynamoSyncInputExecuteTime")
             sync()
-        origins = self._origins(self._callers.calling(self._description))
+        origins = self._known(self._callers.calling(self._description))
         given, taken = list(args), len(args)
         args.clear()
         with eagerly(False):
-            with torch.no_grad(), native.paused_clock():
+            with torch.no_grad(), native.paused_clock(), _disable_current_modes():
                 results = _Recorder(self._gm, origins).run(*given)
             given.clear()
             sync(self._description.name)
@@ -60,18 +62,33 @@ class TracedGraph:
         return results
 
     def _origins_below(self, root: ModuleRoot) -> Mapping[fx.Node, Origin]:
-        return {node: self._origin(node, root) for node in self._gm.graph.nodes if node.op in _CALLS}
+        return _origins(self._gm, root, self._description.backward)
 
-    def _origin(self, node: fx.Node, root: ModuleRoot) -> Origin:
-        row = framework_operation(node, root, self._description.backward)
-        return Origin(
-            stack=row.stack,
-            module_path=row.module_path,
-            module_class=row.module_class,
-            backward=row.backward,
-            recomputed=row.recomputed,
-            sequence=row.sequence,
-        )
+
+def with_its_lines(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose operations are recorded with the lines that were traced, where it is a graph."""
+    if not isinstance(function, fx.GraphModule):
+        return function
+    path, class_name = current_module()
+    origins = _origins(function, ModuleRoot("L['self']", path, class_name), False)
+    run: Callable[..., Any] = _Recorder(function, origins).run
+    return run
+
+
+def _origins(gm: fx.GraphModule, root: ModuleRoot, backward: bool) -> Mapping[fx.Node, Origin]:
+    return {node: _origin(node, root, backward) for node in gm.graph.nodes if node.op in _CALLS}
+
+
+def _origin(node: fx.Node, root: ModuleRoot, backward: bool) -> Origin:
+    row = framework_operation(node, root, backward)
+    return Origin(
+        stack=row.stack,
+        module_path=row.module_path,
+        module_class=row.module_class,
+        backward=row.backward,
+        recomputed=row.recomputed,
+        sequence=row.sequence,
+    )
 
 
 class _Recorder(fx.Interpreter):

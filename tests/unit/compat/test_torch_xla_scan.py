@@ -112,3 +112,30 @@ def test_what_is_no_function_is_refused(scan_layers):
 
     with pytest.raises(ValueError, match="needs a function"):
         scan(None, torch.ones(2), torch.ones(3, 2))
+
+
+def test_fori_loop_makes_as_many_trips_as_lie_between_its_bounds(scan_layers):
+    import torch_xla
+    from torch_xla.experimental.fori_loop import fori_loop
+
+    device = torch_xla.device()
+    bounds = [torch.tensor(each).to(device) for each in (2, 7)]
+    left, value = fori_loop(*bounds, lambda value: value + 1, torch.tensor(1.0).to(device))
+    assert (left.item(), value.item()) == (0, 6)
+    left, first, second = fori_loop(*bounds, lambda one, other: (other, one + other), value, value)
+    assert (left.item(), first.item(), second.item()) == (0, 48, 78)
+
+
+def test_while_loop_takes_what_both_functions_read(scan_layers):
+    import torch_xla
+    from torch_xla.experimental.fori_loop import while_loop
+
+    device = torch_xla.device()
+    limit, step = (torch.tensor(each).to(device) for each in (10.0, 3.0))
+    (value,) = while_loop(
+        lambda value, limit, step: value < limit,
+        lambda value, limit, step: (value + step,),
+        (torch.tensor(0.0).to(device),),
+        (limit, step),
+    )
+    assert value.item() == 12

@@ -112,5 +112,5 @@ def test_an_operator_of_a_step_that_is_not_lowered_natively_is_named_and_stays_a
 
 
 def test_a_step_with_an_operator_that_is_not_lowered_natively_is_refused_as_text():
-    with pytest.raises(mlir.LoweringFailure, match="within a recurrence"):
+    with pytest.raises(mlir.LoweringFailure, match="within a loop"):
         lowering.lower_to_text(with_factors())
