@@ -20,10 +20,11 @@ _front_end.register()
 os.environ.setdefault("PJRT_DEVICE", "NEURON")  # as torch-neuronx does
 
 from . import _XLAC, core, distributed, experimental, runtime  # noqa: E402  # the device first
+from .core import xla_model as xm  # noqa: E402  # likewise
 
 __all__ = [
     "_XLAC", "compile", "core", "device", "device_count", "devices", "distributed", "experimental", "launch",
-    "manual_seed", "real_devices", "runtime", "step", "sync",
+    "manual_seed", "real_devices", "runtime", "step", "sync", "xm",
 ]  # fmt: skip
 __version__ = "2.9.0"
 

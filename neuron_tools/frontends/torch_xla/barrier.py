@@ -43,6 +43,7 @@ def _operator() -> Any:
     """The operator, defined on first use."""
     torch.library.define(_NAME, "(Tensor[] inputs) -> Tensor[]")
     torch.library.register_fake(_NAME, lambda inputs: [torch.empty_like(each) for each in inputs])
+    torch.library.impl(_NAME, "default", lambda inputs: [each.clone() for each in inputs])
     becomes(_NAME, _lowered)
     return torch.ops.neuron_xla.optimization_barrier.default
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,12 +12,13 @@ from torch import fx
 from neuron_tools.frontends.torch_lowering.expansion import is_mutable
 from neuron_tools.frontends.torch_lowering.recurrence import name_step
 from neuron_tools.frontends.torch_xla.errors import XlaError
-from neuron_tools.frontends.torch_xla.graph import RecordedGraph, RecordedOperation, ValueNumber
+from neuron_tools.frontends.torch_xla.graph import LINES, RecordedGraph, RecordedOperation, ValueNumber
 from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
 from neuron_tools.frontends.torch_xla.tracing import described, replay, trace_operations
 from neuron_tools.frozen import frozen
 from neuron_tools.records.program import FrameworkOperation
 
+_numbers: dict[Hashable, int] = {}
 _names: dict[Hashable, str] = {}
 
 
@@ -106,15 +107,17 @@ class BodyStep:
         return described(node)
 
     def named(self) -> str:
-        """The name of the step, which equal ones have in common."""
+        """The name of the step: a number that equal ones have in common, and one of those at equal lines."""
         done = tuple(
             (each.target, each.structure, repr(each.leaves), each.results) for each in self.operations
         )
         key = (done, self.taken, self.given, self.carried)
-        if key not in _names:
-            _names[key] = f"recorded{len(_names)}"
-            name_step(_names[key], self)
-        return _names[key]
+        number = _numbers.setdefault(key, len(_numbers))
+        lines = tuple(replace(each.origin, sequence=-1) for each in self.operations)
+        if (number, lines) not in _names:
+            _names[number, lines] = f"recorded{number}{LINES}{len(_names)}"
+            name_step(_names[number, lines], self)
+        return _names[number, lines]
 
 
 def used_by(operations: Sequence[RecordedOperation]) -> set[int]:

@@ -22,6 +22,8 @@ from neuron_tools.frozen import frozen
 _numbers = itertools.count()
 _DATA = frozenset({"other", "alpha", "beta", "value", "weight", "fill_value", "scalar", "min", "max"})
 """Arguments that PyTorch/XLA passes to the device as data, so that a new number is no new graph."""
+LINES = "@"
+"""In names of recorded steps: what stands behind it tells their lines, which are no part of a graph."""
 _MEASURED = frozenset({"trips"})
 """Arguments that tell what happened when values were computed: any number is the same graph."""
 
@@ -204,6 +206,8 @@ def _leaf_key(leaf: Any, is_data: bool) -> Hashable:
         return leaf
     if is_data and isinstance(leaf, (int, float)) and leaf not in (0, 1):
         return ("data", type(leaf).__name__)
+    if isinstance(leaf, str):
+        return leaf.partition(LINES)[0]
     return (type(leaf), repr(leaf))
 
 

@@ -133,6 +133,7 @@ def _operator() -> Any:
     """The operator, defined on first use."""
     torch.library.define(_NAME, "(Tensor input, str sharding) -> Tensor")
     torch.library.register_fake(_NAME, lambda input, sharding: torch.empty_like(input))
+    torch.library.impl(_NAME, "default", lambda input, sharding: input.clone())
     becomes(_NAME, _lowered)
     return torch.ops.neuron_xla.mark_sharding.default
 

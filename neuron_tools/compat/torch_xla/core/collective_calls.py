@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -68,13 +68,15 @@ def _reduced(
 
 @traced_whole
 def all_gather(
-    value: torch.Tensor,
+    value: torch.Tensor | list[torch.Tensor],
     dim: int = 0,
     groups: list[list[int]] | None = None,
-    output: torch.Tensor | None = None,
+    output: Any = None,
     pin_layout: bool = True,
-) -> torch.Tensor:
-    """All ranks' tensors, one after the other along a dimension."""
+) -> Any:
+    """All ranks' tensors, one after the other along a dimension; of a list, each by itself."""
+    if not isinstance(value, torch.Tensor):
+        return [all_gather(each, dim, groups, taken) for each, taken in _with_outputs(value, output)]
     gathered = collectives.all_gather(value, dim, group_of(groups)) if has_others() else value.clone()
     return gathered if output is None else output.copy_(gathered)
 
@@ -82,15 +84,20 @@ def all_gather(
 @traced_whole
 def reduce_scatter(
     reduce_type: str,
-    input: torch.Tensor,
+    input: torch.Tensor | list[torch.Tensor],
     scale: float,
     scatter_dim: int,
     shard_count: int,
     groups: list[list[int]] | None = None,
-    output: torch.Tensor | None = None,
+    output: Any = None,
     pin_layout: bool = True,
-) -> torch.Tensor:
-    """This rank's part of the reduced tensor, cut along a dimension."""
+) -> Any:
+    """This rank's part of the reduced tensor, cut along a dimension; of a list, of each by itself."""
+    if not isinstance(input, torch.Tensor):
+        return [
+            reduce_scatter(reduce_type, each, scale, scatter_dim, shard_count, groups, taken)
+            for each, taken in _with_outputs(input, output)
+        ]
     part = input.clone()
     if shard_count > 1 and has_others():
         part = collectives.reduce_scatter(input, _OPERATIONS[reduce_type], scatter_dim, group_of(groups))
@@ -211,6 +218,10 @@ def _buckets(tensors: Sequence[torch.Tensor], megabytes: int) -> list[list[torch
         buckets[-1].append(tensor)
         room_bytes -= tensor.nbytes
     return buckets
+
+
+def _with_outputs(tensors: list[torch.Tensor], outputs: Any) -> Iterable[tuple[torch.Tensor, Any]]:
+    return zip(tensors, [None] * len(tensors) if outputs is None else outputs)
 
 
 def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

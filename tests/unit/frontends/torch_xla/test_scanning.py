@@ -216,3 +216,50 @@ def test_rows_of_different_numbers_and_other_devices_are_refused(xla):
         scan(lambda total, row: (total, None), start, [rows, torch.zeros(3, 4).to(xla)])
     with pytest.raises(XlaError, match="cpu"):
         scan(both_sums, torch.zeros(4), rows)
+
+
+def first_place(carried, row):
+    return carried + row, carried * row  # line: first place
+
+
+def second_place(carried, row):
+    return carried + row, carried * row  # line: second place
+
+
+def test_equal_functions_at_two_places_have_lines_of_their_own(provider, xla):
+    rows = torch.ones(ROWS, 8).to(xla)
+    one, other = (scan(each, torch.zeros(8).to(xla), rows) for each in (first_place, second_place))
+    sync()
+    assert torch.equal(one[1].cpu(), other[1].cpu())
+    loops = [each for each in provider.last.operations if each.opcode == "while"]
+    rows_of = [{row for op in loop.regions[1].operations for row in op.framework} for loop in loops]
+    lines = [{provider.last.framework[row].stack[0].line for row in each} for each in rows_of]
+    assert line_of("first place") in lines[0]
+    assert line_of("second place") in lines[1]
+    assert line_of("first place") not in lines[1]
+
+
+def test_a_graph_with_equal_functions_at_other_lines_is_the_same(provider, xla):
+    for function in (first_place, second_place):
+        kept = scan(function, torch.zeros(8).to(xla), torch.ones(ROWS, 8).to(xla))
+        sync()
+    assert kept[1].shape == (ROWS, 8)
+    assert provider.executions == [1, 1]
+
+
+def dropped(carried, row):
+    return carried, nn.functional.dropout(row, 0.5)
+
+
+def test_each_trip_draws_its_own_numbers_and_passes_gradients_by_them(provider, xla):
+    rows = torch.ones(ROWS, 64).to(xla).requires_grad_()
+    torch.manual_seed(0)
+    _, made = scan(dropped, torch.zeros(()).to(xla), rows)
+    made.sum().backward()
+    sync()
+    kept = made.detach().cpu()
+    assert len({tuple(row.tolist()) for row in kept}) == ROWS
+    assert set(kept.flatten().tolist()) == {0.0, 2.0}
+    torch.testing.assert_close(rows.grad.cpu(), kept)
+    assert [each.opcode for each in provider.last.operations].count("while") == 2
+    assert not provider.last.warnings
