@@ -374,6 +374,20 @@ def test_attention_in_inference_mode_is_the_cpus(xm):
     torch.testing.assert_close(found, attend(*tensors), rtol=1e-4, atol=1e-5)
 
 
+def test_random_numbers_go_on_behind_a_fork_as_before_it(xm):
+    def drawn():
+        return torch.rand(3, device="xla").tolist()
+
+    torch.manual_seed(0)
+    with xm.fork_rng():
+        inside = drawn()
+    assert drawn() == inside
+    torch.manual_seed(0)
+    with xm.fork_rng(enabled=False):
+        drawn()
+    assert drawn() != inside
+
+
 def test_random_numbers_go_on_from_a_state(xm):
     xm.set_rng_state(1234)
     assert xm.get_rng_state() == 1234

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TextIO
 
@@ -37,7 +38,8 @@ from .ranks import get_local_ordinal, get_ordinal, has_others, is_master_ordinal
 __all__ = [
     "REDUCE_AND", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_MUL", "REDUCE_OR", "REDUCE_SUM", "ToXlaTensorArena",
     "add_step_closure", "all_gather", "all_gather_bucketized", "all_reduce", "all_to_all",
-    "broadcast_master_param", "collective_broadcast", "get_local_ordinal", "get_memory_info", "get_ordinal",
+    "broadcast_master_param", "collective_broadcast", "fork_rng", "get_local_ordinal", "get_memory_info",
+    "get_ordinal",
     "get_rng_state", "get_xla_supported_devices", "is_master_ordinal", "is_xla_tensor", "mark_step",
     "master_print", "mesh_reduce", "optimization_barrier_", "optimizer_step", "reduce_gradients",
     "reduce_scatter", "reduce_scatter_bucketized", "rendezvous", "save", "send_cpu_data_to_device",
@@ -322,6 +324,22 @@ def get_rng_state(device: str | None = None) -> int:
         seed = int(torch.randint(2**62, (), device="neuron"))
         torch.neuron.manual_seed(seed)
     return seed
+
+
+@contextmanager
+def fork_rng(device: str | None = None, enabled: bool = True) -> Iterator[None]:
+    """A block behind which random numbers go on as before it.
+
+    Args:
+        device: Accepted for compatibility.
+        enabled: Whether they do; else the block is like any other.
+    """
+    before = torch.neuron.get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            torch.neuron.set_rng_state(before)
 
 
 def get_memory_info(device: torch.device | None = None) -> dict[str, int]:
