@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from aws_tutorial_decoders import DECODERS
 from aws_tutorial_models import (
     prepare_bert_benchmark,
     prepare_bert_classifier,
@@ -235,6 +236,7 @@ PREPARE: Mapping[str, Callable[[], None]] = {
     "gpt2_features": prepare_gpt2_features,
     "bert_mrpc": prepare_bert_classifier,
     "nxdi_llama": prepare_llama_folder,
+    **{name: decoder.prepare for name, decoder in DECODERS.items()},
     "nxd_llama": prepare_llama_checkpoint,
     "t5": prepare_t5,
     "resnet50": prepare_resnet,

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import aws_tutorial_decoders as decoders
+
 TRAINING = "aws-neuron-samples/torch-neuronx/training"
 SAMPLES = "aws-neuron-samples/torch-neuronx/inference"
 INFERENCE = "aws-neuron-sdk/src/examples/pytorch"
@@ -258,6 +260,7 @@ _INF1: Mapping[str, Tutorial] = {
 _GENERATED = shlex.split(
     "--model-path consolidated.00.pth --tokenizer-path tokenizer.model --prompts \"['how tall','what is']\""
 )
+_NXDI_PACKAGES = ("neuronx_distributed_inference", "neuronx_distributed", "nkilib", "transformers")
 _LLAMA_ON_CPU = "__import__('transformers').LlamaForCausalLM.from_pretrained(model_path)"
 _T5_ON_CPU = (
     "T5ForConditionalGeneration.from_pretrained(model_name).generate(**tokenizer(prompt, "
@@ -354,9 +357,23 @@ _INF2: Mapping[str, Tutorial] = {
             "sampling_params=sampling_params,": "",
             "model.config.neuron_config.max_length": "64",
         },
-        packages=("neuronx_distributed_inference", "neuronx_distributed", "nkilib", "transformers"),
+        packages=_NXDI_PACKAGES,
         target="inf2",
     ),
+    **{
+        name: Tutorial(
+            decoders.SOURCE,
+            "inference_demo.py",
+            decoders.SHOWN,
+            decoder.arguments(),
+            edits=decoders.EDITS,
+            for_cpu=decoders.FOR_CPU,
+            cpu_arguments=decoder.arguments(decoder.length),
+            packages=(*_NXDI_PACKAGES, "torchvision", "PIL"),
+            target="inf2",
+        )
+        for name, decoder in decoders.DECODERS.items()
+    },
     "nxd_llama": Tutorial(
         "neuronx-distributed/examples/inference/llama",
         "run.py",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from aws_tutorial_decoders import WORDS, save_decoder
 from aws_tutorial_notebooks import declare_vision_operators
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -278,35 +279,12 @@ def _save_picture(file: str) -> None:
 def prepare_llama_folder() -> None:
     """A small Llama with random weights, and a tokenizer of characters, in a folder as of the hub."""
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    words = [
-        "<unk>",
-        "<s>",
-        "</s>",
-        *string.ascii_letters,
-        " ",
-        ".",
-        *(f"<{number}>" for number in range(73)),
-    ]
     config = LlamaConfig(
-        vocab_size=len(words), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        vocab_size=len(WORDS), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128, bos_token_id=1,
         eos_token_id=2,
     )  # fmt: skip
-    model = LlamaForCausalLM(config)
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.3)
-    model.save_pretrained("model")
-    GenerationConfig(bos_token_id=1, eos_token_id=2).save_pretrained("model")
-    ranks = {word: rank for rank, word in enumerate(words)}
-    tokenizer = Tokenizer(models.WordLevel(ranks, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
-    fast.save_pretrained("model")
+    save_decoder(LlamaForCausalLM(config), "model", 0.3)

@@ -207,6 +207,7 @@ def _run(name: str, command: Sequence[str], folder: Path) -> subprocess.Complete
         **TUTORIALS[name].environment,
         "PYTHONPATH": python_path({"PYTHONPATH": os.pathsep.join(filter(None, path))}),
         "HF_HUB_OFFLINE": "1",
+        "BASE_COMPILE_WORK_DIR": str(folder / "work"),  # else a folder that all programs share
         "TORCH_HOME": str(folder / "torch_home"),
         "NEURON_TOOLS_AWS_NAMES": "1",
     }

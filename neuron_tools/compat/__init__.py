@@ -120,10 +120,12 @@ def install() -> Callable[[], None]:
     Returns:
         A function that takes the names away again; modules imported meanwhile stay.
     """
+    from . import optimum_device
     from .runtime_library import offer
 
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
+        optimum_device.wait()
     withdraw = offer()
 
     def uninstall() -> None:

@@ -6,6 +6,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.example_values import ByExample
 
 _OWN_WARNING = r".*isinstance\(treespec, LeafSpec\)"
 """PyTorch warns of its own copies of an exported program."""
@@ -80,13 +82,16 @@ def _name(model: torch.nn.Module) -> str:
     return "function" if isinstance(model, _Function) else type(model).__name__
 
 
-def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") -> ExportedModel:
+def export_model(
+    model: torch.nn.Module, inputs: Sequence[Any], name: str = "", *, by_example: bool = False
+) -> ExportedModel:
     """Export a model for inference.
 
     Args:
         model: On the CPU.
         inputs: Example inputs; the graph is for their shapes and element types.
         name: What the model is called, where not by its class.
+        by_example: Take the branch of the example inputs where control flow depends on values.
 
     Raises:
         TraceError: The model takes more or fewer inputs, its Python cannot be turned into a graph, or a shape
@@ -95,7 +100,8 @@ def export_model(model: torch.nn.Module, inputs: Sequence[Any], name: str = "") 
     name = name or _name(model)
     _check_count(model, inputs, name)
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        answers = ByExample(inputs, name) if by_example else nullcontext()
+        with torch.no_grad(), warnings.catch_warnings(), answers:
             warnings.filterwarnings("ignore", _OWN_WARNING, FutureWarning)
             program = torch.export.export(model, tuple(inputs), strict=False)
             _keep_origins(program.graph_module)

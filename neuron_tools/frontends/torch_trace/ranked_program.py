@@ -141,7 +141,7 @@ def trace_ranks(
     module = on_host(as_module(model))
     observed = ObservedModel(module, keywords)
     with executables.without_provider(), torch.no_grad(), tracing_ranks():
-        exported = export_model(observed, inputs, type(module).__name__)
+        exported = export_model(observed, inputs, type(module).__name__, by_example=True)
         parts = _Parts(module, exported, observed.set_anew, states)
         _forget_wrapper(exported.graph_module.graph)
         call, segment = parts.call(pytree.tree_leaves(inputs))
