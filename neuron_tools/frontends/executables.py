@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from neuron_tools.compiler.hlo import Module
@@ -72,22 +73,23 @@ class ExecutableProvider(Protocol):
 
 
 _provider: ExecutableProvider | None = None
+_is_paused: ContextVar[bool] = ContextVar("is_paused", default=False)
+"""Of each thread: libraries compile in several at once."""
 
 
 def current() -> ExecutableProvider | None:
     """The provider of the running capture, or None."""
-    return _provider
+    return None if _is_paused.get() else _provider
 
 
 @contextmanager
 def without_provider() -> Iterator[None]:
-    """Let nothing be recorded in the block: graphs only compute their values."""
-    global _provider
-    previous, _provider = _provider, None
+    """Let nothing that this thread does in the block be recorded: graphs only compute their values."""
+    token = _is_paused.set(True)
     try:
         yield
     finally:
-        _provider = previous
+        _is_paused.reset(token)
 
 
 def install(provider: ExecutableProvider) -> Callable[[], None]:
