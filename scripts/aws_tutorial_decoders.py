@@ -53,7 +53,7 @@ class Decoder:
         model: Class of Transformers.
         sizes: Of its configuration.
         options: Further arguments of the script.
-        length: Of the CPU's sequences: a speculating model ends before it could get longer than the device's.
+        length: Of the CPU's sequences: a speculating model ends before it could get too long.
         batch: How many prompts there are.
     """
 
@@ -151,6 +151,7 @@ DECODERS: Mapping[str, Decoder] = {
         "llama",
         "LlamaForCausalLM",
         options=f"{_CHECKED} --draft-model-path draft --enable-fused-speculation --on-device-sampling",
+        length=61,
         batch=1,
     ),
 }

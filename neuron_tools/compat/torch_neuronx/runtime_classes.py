@@ -13,6 +13,11 @@ from neuron_tools.frontends.torch_trace.placement import check_cores, choose_cor
 from neuron_tools.frontends.torch_trace.rank_models import load_rank
 
 NAMES = ("LayoutTransformation", "Model", "ParallelModel", "SPMDBucketModel")
+_ABSENT = Absent(
+    "torch.ops.neuron._parallel_to_neuron",
+    "transformers-neuronx builds HLO files for AWS's compiler; serve the model by "
+    "neuronx-distributed-inference or torch_neuronx.trace.",
+)
 _library = torch.library.Library("neuron", "FRAGMENT")
 
 
@@ -63,6 +68,10 @@ def register() -> None:
     if not hasattr(torch.ops.neuron, "_parallel_load"):
         _library.define("_parallel_load(Dict(str, Tensor)[] checkpoint) -> Dict(str, Tensor)[]")
         _library.impl("_parallel_load", parallel_load, "CompositeExplicitAutograd")
+        _library.define("_parallel_to_neuron(Tensor[] tensors) -> Tensor[]")
+        _library.impl("_parallel_to_neuron", _ABSENT, "CompositeExplicitAutograd")
+        _library.define("_init_neuron() -> ()")
+        _library.impl("_init_neuron", Runtime().initialize, "CompositeExplicitAutograd")
     torch.ops.neuron._load_collectives_neuron = load_rank
     torch.classes.neuron.Runtime = Runtime
     for name in NAMES:

@@ -98,3 +98,21 @@ def test_the_compilers_command_is_a_function_too(names, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "usage: neuronx-cc compile" in capsys.readouterr().err
+
+
+def test_transformers_neuronx_is_imported_and_says_at_its_first_use_what_to_call_instead(names):
+    import torch_neuronx
+    from neuronxcc.nki.kernels.attention import flash_fwd
+    from torch_neuronx.proto.metaneff_pb2 import MetaTensor
+    from torch_neuronx.pyhlo.constant.serialize_torch import serialize_torch
+    from torch_neuronx.pyhlo.scribe import HloScribe
+
+    assert "FLOAT" in repr(MetaTensor.DataType.FLOAT)
+    assert "flash_fwd" in repr(flash_fwd)
+    torch.ops.neuron._init_neuron()
+    for absent in (HloScribe, serialize_torch):
+        with pytest.raises(AbsentError, match=r"HLO files for AWS's compiler; serve the model by"):
+            absent(None)
+    with pytest.raises(AbsentError, match=r"_parallel_to_neuron is not there: .* neuronx-distributed-inf"):
+        torch.ops.neuron._parallel_to_neuron([torch.ones(1)])
+    assert torch_neuronx.__version__

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from neuron_tools.compat.absent import names_of
+from neuron_tools.compat.absent import Absent, names_of
 
 __all__ = ["MetaNeff", "MetaTensor"]
 
@@ -40,6 +40,7 @@ class MetaTensor:
     user_input_key: bytes = b""
 
     Type = _Type
+    DataType = Absent("MetaTensor.DataType", "an element type is named as in PyTorch.")
 
 
 @dataclass
