@@ -145,6 +145,7 @@ DECODERS: Mapping[str, Decoder] = {
         "llama",
         "LlamaForCausalLM",
         options=f"{_CHECKED} --draft-model-path draft --compiled-draft-model-path compiled_draft",
+        length=62,
         batch=1,
     ),
     "nxdi_fused_speculation": Decoder(
