@@ -29,13 +29,13 @@ class TracedGraph:
 
     def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: Callers) -> None:
         self._boxed_call = True  # AOTAutograd looks for it
+        self._has_run = False
         self._gm, self._description, self._callers = gm, description, callers
         self._known = lru_cache(maxsize=256)(self._origins_below)
 
     @classmethod
     def of_module(cls, gm: fx.GraphModule) -> TracedGraph:
         """One that stands alone: of another origin than a pair that AOTAutograd made for `openxla`."""
-        METRICS.count("DynamoExtractCompiledGraph")
         inputs = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
         is_backward = any(name.startswith("tangents") for name in inputs)
         kind = "backward" if is_backward else "forward"
@@ -46,6 +46,9 @@ class TracedGraph:
     def __call__(self, args: list[Any]) -> Any:
         """Record what was traced and run it, as one execution, behind what was recorded before."""
         _warn_of_others(args)
+        if not self._has_run:
+            METRICS.count("DynamoExtractCompiledGraph")
+            self._has_run = True
         if current_graph().operations:
             METRICS.count("DynamoSyncInputExecuteTime")
             sync()

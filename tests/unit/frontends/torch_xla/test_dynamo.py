@@ -157,6 +157,7 @@ def test_symbolic_sizes_are_numbers_of_each_call(counter, xla):
     for size in (3, 5):
         assert flat(torch.ones(size, 2).to(xla)).tolist() == [2] * 2 * size
     assert len(counter.modules) == 2
+    assert METRICS.counters["DynamoExtractCompiledGraph"] == 1
 
 
 def test_a_look_in_the_middle_is_two_executions(counter, xla):
