@@ -36,6 +36,7 @@ MAX_UNITS = 2
 _COMPILE_FLAGS = (
     "-std=c++20",
     "-O2",
+    "-DNDEBUG",  # as PyTorch is built: its classes have parts that are kept up to date otherwise only
     "-fPIC",
     "-w",
     "-fvisibility=hidden",

@@ -4,10 +4,12 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace neuron {
 namespace {
@@ -16,52 +18,64 @@ std::mutex operator_mutex;
 std::set<std::string> operator_names;
 std::optional<at::CallbackHandle> operator_watcher;
 
-bool touches_device(const c10::IValue& value) {
+// Storages on the device of the tensors among values.
+using DeviceStorages = std::vector<const c10::StorageImpl*>;
+
+void add_device_storage(const at::Tensor& tensor, DeviceStorages& storages) {
+  if (tensor.defined() && tensor.device().type() == kNeuron && tensor.has_storage()) {
+    storages.push_back(tensor.storage().unsafeGetStorageImpl());
+  }
+}
+
+void add_device_storages(const c10::IValue& value, DeviceStorages& storages) {
   if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    return tensor.defined() && tensor.device().type() == kNeuron;
-  }
-  if (value.isTensorList()) {
+    add_device_storage(value.toTensor(), storages);
+  } else if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) {
-      if (tensor.defined() && tensor.device().type() == kNeuron) {
-        return true;
-      }
+      add_device_storage(tensor, storages);
     }
   }
-  return false;
 }
 
-bool touches_device(c10::ArrayRef<const c10::IValue> values) {
-  for (const c10::IValue& value : values) {
-    if (touches_device(value)) {
-      return true;
-    }
+struct LoggedCall : at::ObserverContext {
+  DeviceStorages given;
+};
+
+std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction& function) {
+  auto call = std::make_unique<LoggedCall>();
+  for (const c10::IValue& value : function.inputs()) {
+    add_device_storages(value, call->given);
   }
-  return false;
+  return call;
 }
 
-void keep_operator(const at::RecordFunction& call) {
+bool writes_arguments(const at::RecordFunction& function) {
+  const auto& schema = function.operator_schema();
+  return schema && schema->is_mutable();
+}
+
+// Views are not work: what they give lies where what they were given does.
+bool operator_worked(const at::RecordFunction& function, const DeviceStorages& given) {
+  DeviceStorages made;
+  for (const c10::IValue& result : function.outputs()) {
+    add_device_storages(result, made);
+  }
+  if (made.empty() || writes_arguments(function)) {
+    return !made.empty() || !given.empty();
+  }
+  return std::any_of(made.begin(), made.end(), [&](const c10::StorageImpl* storage) {
+    return std::find(given.begin(), given.end(), storage) == given.end();
+  });
+}
+
+void operator_ends(const at::RecordFunction& function, at::ObserverContext* call) {
+  if (call == nullptr || !operator_worked(function, static_cast<LoggedCall*>(call)->given)) {
+    return;
+  }
   std::lock_guard<std::mutex> lock(operator_mutex);
-  operator_names.insert(call.name());
-  if (const auto& full_name = call.operator_name(); full_name && !full_name->overload_name.empty()) {
+  operator_names.insert(function.name());
+  if (const auto& full_name = function.operator_name(); full_name && !full_name->overload_name.empty()) {
     operator_names.insert(full_name->name + "." + full_name->overload_name);
-  }
-}
-
-std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction& call) {
-  if (touches_device(call.inputs())) {
-    keep_operator(call);
-  }
-  return nullptr;
-}
-
-// What makes tensors has them among its results alone.
-void operator_ends(const at::RecordFunction& call, at::ObserverContext*) {
-  for (const c10::IValue& result : call.outputs()) {
-    if (touches_device(result)) {
-      keep_operator(call);
-      return;
-    }
   }
 }
 

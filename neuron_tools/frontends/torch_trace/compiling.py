@@ -20,7 +20,12 @@ from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lowe
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace.collectives import scriptable
 from neuron_tools.frontends.torch_trace.inline_weights import INLINE_WEIGHTS, bytes_of, distinct
-from neuron_tools.frontends.torch_trace.pipeline import HANDED_ON, Stage, cut_into_stages
+from neuron_tools.frontends.torch_trace.pipeline import (
+    HANDED_ON,
+    Stage,
+    cut_into_stages,
+    seconds_on_one_core,
+)
 from neuron_tools.frontends.torch_trace.scripted_forms import in_scripted_forms
 from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.hardware import NeuronCore
@@ -85,6 +90,32 @@ class _WeightsFirst(torch.nn.Module):
         return result if isinstance(result, tuple) else (result,)
 
 
+def share_out_cores(
+    segments: Mapping[str, Segment], core: NeuronCore, options: CompilerOptions
+) -> dict[str, Segment]:
+    """Leave a segment on one core that takes less than a core's share of the whole model.
+
+    Cut into stages, a small one would let each request wait at every core for the one before it to pass.
+
+    Args:
+        segments: Those of one model, by name.
+        core: What each core is.
+        options: What they will be compiled with.
+    """
+    cores = max(segment.cores for segment in segments.values())
+    if cores == 1 or len(segments) == 1:
+        return dict(segments)
+    seconds = {
+        name: seconds_on_one_core(segment.module, _weights_of(segment), cores, core, options)
+        for name, segment in segments.items()
+    }
+    share = sum(seconds.values()) / cores
+    return {
+        name: segment if seconds[name] > share else replace(segment, cores=1)
+        for name, segment in segments.items()
+    }
+
+
 def compile_segment(
     segment: Segment, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None
 ) -> Neff:
@@ -132,8 +163,12 @@ def _stages(segment: Segment, core: NeuronCore, options: CompilerOptions) -> lis
     placeholders = _placeholders(segment)
     if segment.cores == 1:
         return [Stage(segment.module, tuple(placeholders), ())]
-    weights = {placeholders[position]: weight for position, weight in segment.weights.items()}
-    return cut_into_stages(segment.module, weights, segment.cores, core, options)
+    return cut_into_stages(segment.module, _weights_of(segment), segment.cores, core, options)
+
+
+def _weights_of(segment: Segment) -> dict[fx.Node, torch.Tensor]:
+    placeholders = _placeholders(segment)
+    return {placeholders[position]: weight for position, weight in segment.weights.items()}
 
 
 def _modules(segment: Segment, stages: Sequence[Stage], options: CompilerOptions) -> list[Module]:

@@ -60,7 +60,7 @@ def cut_into_stages(
         core: What each of them is.
         options: What the stages will be compiled with.
     """
-    nodes = [node for node in module.graph.nodes if node.op not in ("placeholder", "output")]
+    nodes = _operations(module)
     costs = _Costs(nodes, weights, count, core, options)
     ends = _ends(costs, count)
     number = {node: sum(end <= index for end in ends[:-1]) for index, node in enumerate(nodes)}
@@ -71,6 +71,29 @@ def cut_into_stages(
         replace(_stage(module, nodes, number, stage), handed_on_bytes=costs.crossing(end))
         for stage, end in enumerate(ends)
     ]
+
+
+def seconds_on_one_core(
+    module: fx.GraphModule,
+    weights: Mapping[fx.Node, torch.Tensor],
+    count: int,
+    core: NeuronCore,
+    options: CompilerOptions,
+) -> float:
+    """What a segment takes on one core that keeps as much of its weights as so many cores would, roughly.
+
+    Args:
+        module: Functional ATen calls on fake-tensor metadata.
+        weights: The values of placeholders that are weights.
+        count: Cores.
+        core: What each of them is.
+        options: What it will be compiled with.
+    """
+    return _Costs(_operations(module), weights, count, core, options).total
+
+
+def _operations(module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in module.graph.nodes if node.op not in ("placeholder", "output")]
 
 
 class _Costs:

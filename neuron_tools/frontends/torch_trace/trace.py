@@ -17,7 +17,7 @@ from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile.graph_lowering import unlowered_calls
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace import operator as operator  # registers what traced models call
-from neuron_tools.frontends.torch_trace.compiling import Segment, compile_segment
+from neuron_tools.frontends.torch_trace.compiling import Segment, compile_segment, share_out_cores
 from neuron_tools.frontends.torch_trace.errors import NothingToRun, TraceError
 from neuron_tools.frontends.torch_trace.exported import (
     ExportedModel,
@@ -155,7 +155,7 @@ def _compile(parts: _Parts, inputs: Sequence[torch.Tensor], options: TraceOption
     cache = cache_of_user(folder=options.cache_folder)
     return {
         name: _Artifact(compile_segment(segment, core, options.compiler, cache), collector.results[name])
-        for name, segment in collector.segments.items()
+        for name, segment in share_out_cores(collector.segments, core, options.compiler).items()
     }
 
 

@@ -18,7 +18,7 @@ def torch_neuronx():
     uninstall()
 
 
-def test_operators_of_the_device_are_kept_and_what_they_are_made_of(torch_neuronx):
+def test_operators_of_the_device_are_kept_and_what_they_are_made_of(torch_neuronx, capfd):
     weight, bias = torch.ones(3, 4, device="neuron"), torch.ones(3, device="neuron")
     torch_neuronx.clear_op_tracking()
     torch.nn.functional.linear(torch.ones(2, 4, device="neuron"), weight, bias)
@@ -29,6 +29,7 @@ def test_operators_of_the_device_are_kept_and_what_they_are_made_of(torch_neuron
     assert ran == sorted(ran)
     torch_neuronx.clear_op_tracking()
     assert torch_neuronx.get_executed_ops() == []
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_overload_is_named_too(torch_neuronx):
@@ -36,6 +37,17 @@ def test_an_overload_is_named_too(torch_neuronx):
     torch.ones(2, device="neuron").mul(torch.ones(2, device="neuron"))
     torch.stack([torch.ones(2, device="neuron")])
     assert {"aten::mul", "aten::mul.Tensor", "aten::stack"} <= set(torch_neuronx.get_executed_ops())
+
+
+def test_a_view_is_no_work_and_a_write_is(torch_neuronx):
+    tensor = torch.ones(2, 3, device="neuron")
+    torch_neuronx.clear_op_tracking()
+    torch.atleast_2d(tensor).unsqueeze(0).reshape(3, 2).contiguous().t()
+    ran = torch_neuronx.get_executed_ops()
+    assert not {"aten::atleast_2d", "aten::t", "aten::unsqueeze"} & set(ran)
+    assert "aten::contiguous" not in ran
+    tensor.add_(1)
+    assert "aten::add_" in torch_neuronx.get_executed_ops()
 
 
 def test_what_the_compiler_cannot_lower_has_fallen_back(torch_neuronx, monkeypatch):

@@ -8,7 +8,7 @@ from torch import fx, nn
 from neuron_tools import hardware
 from neuron_tools.compiler import CompilerOptions
 from neuron_tools.frontends.torch_trace import TraceOptions, trace
-from neuron_tools.frontends.torch_trace.compiling import Segment, _resident_bytes
+from neuron_tools.frontends.torch_trace.compiling import Segment, _resident_bytes, share_out_cores
 from neuron_tools.frontends.torch_trace.exported import export_model
 from neuron_tools.frontends.torch_trace.pipeline import cut_into_stages
 from neuron_tools.neff import Neff, read_neff
@@ -116,3 +116,24 @@ def test_half_of_sbuf_is_left_where_not_all_weights_fit(rows, kept):
 def test_a_small_model_may_need_fewer_cores_than_there_are():
     _, _, stages = stages_of(Residual(layers=1), 16)
     assert 1 <= len(stages) <= 5
+
+
+def segment_of(model, cores):
+    exported = export_model(model.eval(), (INPUTS[:, : model.layers[0].in_features],))
+    weights = dict(enumerate(exported.weights))
+    names = dict(enumerate(exported.weight_names))
+    return Segment("part", exported.graph_module, weights, names, [INPUTS], cores=cores)
+
+
+@pytest.mark.parametrize(
+    ("layers", "shared"),
+    [
+        ({"a": 8}, {"a": 4}),
+        ({"a": 1, "b": 8}, {"a": 1, "b": 4}),
+        ({"a": 4, "b": 4}, {"a": 4, "b": 4}),
+    ],
+)
+def test_a_part_of_a_model_that_takes_less_than_a_cores_share_stays_on_one(layers, shared):
+    segments = {name: segment_of(Residual(count), 4) for name, count in layers.items()}
+    options = CompilerOptions(auto_cast="all")
+    assert {name: each.cores for name, each in share_out_cores(segments, CORE, options).items()} == shared
