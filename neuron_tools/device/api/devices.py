@@ -126,8 +126,16 @@ def _host_memory_bytes() -> int:
 
 
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
-    """What the device is."""
-    device_index(device)
+    """What the device is.
+
+    Raises:
+        RuntimeError: There is no such device.
+    """
+    index = device if isinstance(device, int) else device_index(device)
+    if not 0 <= index < device_count():
+        raise RuntimeError(
+            f"There is no device neuron:{index}: this process has {device_count()} NeuronCore(s)."
+        )
     total = _properties.total_memory or native.memory_limit() or _host_memory_bytes()
     return replace(_properties, total_memory=total)
 

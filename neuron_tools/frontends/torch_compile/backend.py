@@ -18,6 +18,7 @@ from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile import flex_attention
 from neuron_tools.frontends.torch_compile.compiled_graph import Callers, CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
+from neuron_tools.frontends.torch_compile.moved_graph import MovedGraph, bring_to_device, is_of_host
 from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
 from neuron_tools.frontends.torch_compile.parted_graph import PartedGraph, depends_on_values
 from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
@@ -127,7 +128,14 @@ class GraphPair:
         return names, kinds
 
 
-def _compiled(pair: GraphPair, kind: str, gm: fx.GraphModule) -> CompiledGraph | PartedGraph:
+def _compiled(pair: GraphPair, kind: str, gm: fx.GraphModule) -> CompiledGraph | PartedGraph | MovedGraph:
+    if kind != "inference" or not is_of_host(gm):
+        return _compiled_where_it_is(pair, kind, gm)
+    bring_to_device(gm)
+    return MovedGraph(gm, _compiled_where_it_is(pair, kind, gm))
+
+
+def _compiled_where_it_is(pair: GraphPair, kind: str, gm: fx.GraphModule) -> CompiledGraph | PartedGraph:
     whole = pair.describe(kind, gm)
     if not depends_on_values(gm.graph):
         return CompiledGraph(gm, whole, pair.callers)

@@ -72,6 +72,12 @@ def test_properties_are_what_the_hardware_model_says():
     assert torch.neuron.mem_get_info()[1] == 24 << 30
 
 
+@pytest.mark.parametrize("index", [-1, 64, 1 << 32])
+def test_a_device_that_is_not_there_has_no_properties(index):
+    with pytest.raises(RuntimeError, match=f"no device neuron:{index}: this process has 2"):
+        torch.neuron.get_device_properties(index)
+
+
 def test_total_memory_without_a_model_is_the_hosts():
     assert torch.neuron.get_device_properties(0).total_memory > 1 << 28
 
