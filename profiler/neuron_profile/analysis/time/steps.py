@@ -170,10 +170,7 @@ def find_steps(profile: Profile) -> Steps:
     for source in _SOURCES:
         rows = _of_one_process(profile.query(source).to_pylist())
         if len(rows) >= FEWEST:
-            rows = (_updates_on_device(profile, rows) if source is _OPTIMIZER else None) or (
-                _where_the_device_ran(profile, rows) if source is not _REPEATED else rows
-            )
-            steps = _classified(profile, rows)
+            steps = _classified(profile, _on_device(profile, source, rows))
             return Steps(steps, _typical(steps), extent)
     return Steps((), None, extent)
 
@@ -185,6 +182,14 @@ def _device_ns(profile: Profile) -> tuple[int, int] | None:
         if device["begin_ns"] is not None:
             return int(device["begin_ns"]), int(device["end_ns"])
     return None
+
+
+def _on_device(profile: Profile, source: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where the device ran the steps that a source found."""
+    if source is _REPEATED:
+        return rows
+    updates = _updates_on_device(profile, rows) if source is _OPTIMIZER else None
+    return updates or _where_the_device_ran(profile, rows)
 
 
 def _updates_on_device(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
