@@ -109,6 +109,11 @@ def modes(function):
     return [function, compiled(function)]
 
 
+@pytest.fixture(autouse=True)
+def _results_where_the_arguments_are(monkeypatch):
+    monkeypatch.setenv("TORCH_NEURONX_RETAIN_DEVICE_MODE", "1")
+
+
 @pytest.fixture
 def given():
     generator = torch.Generator().manual_seed(0)
