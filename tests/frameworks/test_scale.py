@@ -18,6 +18,12 @@ COMMAND = (sys.executable, "-m", "neuron_profile.cli")
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 PREDICTION_TOLERANCE = 0.03
 MANY = 64
+PACKAGES = {
+    "trainer": ("transformers", "tokenizers", "accelerate"),
+    "fsdp2": ("transformers", "tokenizers", "accelerate"),
+    "zero": ("deepspeed",),
+}
+"""What each script needs."""
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +54,9 @@ def ran(script: Path, folder: Path) -> JobStep:
     return step
 
 
-@pytest.mark.parametrize("script", ["trainer", "fsdp2"])
+@pytest.mark.parametrize("script", PACKAGES)
 def test_scale_predicts_two_ranks_of_a_frameworks_script(script: str, tmp_path: Path) -> None:
-    for needed in ("transformers", "tokenizers", "accelerate"):
+    for needed in PACKAGES[script]:
         pytest.importorskip(needed, exc_type=ImportError)
     path = SCRIPTS / f"{script}.py"
     predicted, found = scaled(path, tmp_path), ran(path, tmp_path)

@@ -250,6 +250,9 @@ void DeviceWork::describe(const Stack& stack) {
 }
 
 void DeviceWork::begin_compute(int device) {
+  if (computing_) {
+    return;
+  }
   device_ = device;
   counted_ = !info_.is_view && !thread_state.suppressed;
   if (observers_ == 0 || info_.is_view) {

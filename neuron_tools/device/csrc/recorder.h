@@ -49,7 +49,8 @@ class DeviceWork {
   // the object, time is not the user's, but for what passes until `begin_compute`: the dispatch.
   void describe(const Stack& stack);
 
-  // From here to the end of the object, time is not the user's.
+  // From here to the end of the object, time is not the user's. Called again, for values that must be computed after
+  // all, it counts no second dispatch.
   void begin_compute(int device);
 
   void finish_operation();

@@ -280,6 +280,27 @@ bool is_failure(const python_error& error) {
   return PyErr_GivenExceptionMatches(error.type, PyExc_Exception) != 0;
 }
 
+// Whether the arguments that end `stack` are not masks, places and counts alone.
+bool reads_values(const OperatorInfo& info, const Stack& stack) {
+  bool any = false;
+  for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
+    for_each_tensor(*value, [&](const at::Tensor& tensor) {
+      any |= is_on_device(tensor) && !at::isIntegralType(tensor.scalar_type(), true);
+    });
+  }
+  return any;
+}
+
+// Whether a call compares values, which read as zeros: programs decide by the outcome, whether an update is finite say,
+// so it must be what zeros give. `results` are the call's, without memory.
+bool compares(const OperatorInfo& info, const Stack& stack, const Stack& results) {
+  return info.handle.hasTag(at::Tag::pointwise) && reads_values(info, stack) && !broadcasts_to_large(info, stack) &&
+      std::all_of(results.begin(), results.end(), [](const c10::IValue& result) {
+        return result.isTensor() && result.toTensor().scalar_type() == c10::kBool &&
+            result.toTensor().numel() <= kComputedPlaces;
+      });
+}
+
 // False where no kernel works out the shapes, in C++ or, as many are written, in Python.
 bool run_meta_kernel(const OperatorInfo& info, Stack* shapes) {
   try {
@@ -363,7 +384,7 @@ bool skip_operation(const OperatorInfo& info, Stack* stack) {
   for (auto value = stack->end() - info.argument_count; value != stack->end(); ++value) {
     shapes.push_back(tensors.to_meta(*value));
   }
-  if (!run_meta_kernel(info, &shapes)) {
+  if (!run_meta_kernel(info, &shapes) || compares(info, *stack, shapes)) {
     return false;
   }
   const auto wanted = wanted_results(info, *stack);

@@ -2,8 +2,9 @@
 // a model whose values no machine here could hold still runs. Device memory is then reserved and never written: it reads
 // as zeros and takes none of the host's.
 //
-// Tensors of integers are still computed unless they are huge: programs look into them to decide what to do next. A large
-// result of small ones (a mask of all rows and columns) is not, nor what is made of such results alone. Places that values would choose are chosen in turn.
+// Tensors of integers and comparisons are still computed unless they are huge: programs look into them to decide what to
+// do next. A large result of small ones (a mask of all rows and columns) is not, nor what is made of such results alone.
+// Places that values would choose are chosen in turn.
 #pragma once
 
 #include "operators.h"
@@ -27,7 +28,7 @@ bool may_skip(const OperatorInfo& info, const Stack& stack);
 int device_of_arguments(const OperatorInfo& info, const Stack& stack);
 
 // Takes the arguments off and pushes results of the right shape whose memory nobody wrote. False, with the stack as it
-// was, where no meta kernel knows the shapes: then they must be computed.
+// was, where no meta kernel knows the shapes or programs may decide by the results: then they must be computed.
 bool skip_operation(const OperatorInfo& info, Stack* stack);
 
 // Memory that reads as zeros and takes no place until it is written.

@@ -116,6 +116,21 @@ assert (masks[2] | masks[0]).sum().item() == count, "one of both has values"
 assert masks[2].logical_or_(masks[0]).logical_not().sum().item() == 0, "written, it has values"
 """
 
+DECISIONS = """
+import resource, torch
+x = torch.empty(2048, 2048, device="neuron")
+norm = torch.linalg.vector_norm(x)
+assert torch.isfinite(norm) and not (~torch.isfinite(norm) | (norm < 0)).any(), "an update would be skipped"
+assert torch.isfinite(x).all() and not torch.isnan(x).any() and not (x > 0).any() and (x == 0).all()
+assert (norm >= torch.zeros(3, dtype=torch.long, device="neuron")).tolist() == [True] * 3
+out = torch.empty(0, dtype=torch.bool, device="neuron")
+assert torch.le(x, 1.0, out=out).all() and out.shape == x.shape
+row = torch.empty(1 << 13, device="neuron")
+masks = [row[:, None] <= row[None, :] for _ in range(64)]
+assert masks[0].shape == (1 << 13, 1 << 13)
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20, "KiB: 64 MiB each if computed"
+"""
+
 PEAK = """
 import torch
 from torch.nn import functional
@@ -149,6 +164,17 @@ def test_places_that_values_would_choose_are_chosen_equally_often(script: str):
     environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
     ended = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_comparisons_of_values_that_read_as_zeros_are_those_of_zeros():
+    ended = subprocess.run(
+        [sys.executable, "-c", DECISIONS],
+        env={**os.environ, "NEURON_TOOLS_VALUES": "skip"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
 
