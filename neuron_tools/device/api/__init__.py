@@ -9,6 +9,7 @@ import torch
 
 from neuron_tools.device.api import amp, graphs
 from neuron_tools.device.api.absent import ABSENT
+from neuron_tools.device.api.compile_metrics import get_dynamo_metrics, reset_dynamo_metrics
 from neuron_tools.device.api.devices import (
     DeviceProperties,
     _DeviceGuard,
@@ -126,6 +127,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_dynamo_metrics",
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
@@ -154,6 +156,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "reset_accumulated_memory_stats",
+    "reset_dynamo_metrics",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
     "reset_peak_memory_stats",

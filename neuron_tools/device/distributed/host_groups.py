@@ -45,7 +45,7 @@ def standing_in(make: Callable[..., Any], whole: job.Job, backend: str) -> Calla
         asked = given.arguments["backend"]
         ranks = given.arguments["global_ranks_in_group"] or range(given.arguments["group_size"])
         if len(whole.places(ranks)) < len(ranks):
-            given.arguments["backend"] = c10d.Backend(re.sub(r"\bgloo\b", backend, str(asked)))
+            given.arguments["backend"] = c10d.Backend(_instead(str(asked), backend))
         group, store = make(*given.args, **given.kwargs)
         if group in c10d._world.pg_map:
             c10d._world.pg_map[group] = asked, store
@@ -53,3 +53,10 @@ def standing_in(make: Callable[..., Any], whole: job.Job, backend: str) -> Calla
         return group, store
 
     return wrapped
+
+
+def _instead(asked: str, backend: str) -> str:
+    """What to ask for in place of gloo, which may be asked for alone or for some devices."""
+    if asked == "gloo":
+        return f"cpu:{backend},{backend}:{backend}"
+    return re.sub(r"\bgloo\b", backend, asked)

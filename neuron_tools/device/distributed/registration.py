@@ -18,7 +18,7 @@ def register() -> None:
 
     if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
         return
-    dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
+    dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron"])
     from neuron_tools.device.distributed import (
         default_backend,
         host_groups,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ def lower_kernels() -> None:
     named_by(f"{NAMESPACE}::{NAME}", _kernel_name)
     named_by("auto_functionalized_v2", _functional_name)
     replaces(torch.ops.higher_order.auto_functionalized_v2)(_functional_call)
+    _take_arguments_named_mode()
 
 
 def lower_as_body(name: str, body: Callable[..., Any]) -> None:
@@ -40,6 +42,20 @@ def kernel_intrinsic(node: fx.Node) -> Intrinsic:
     placed = tuple((row, operands[inputs[place]]) for row, place in ready.operands)
     attributes = {"call_target_name": f"nki::{call.kernel.name}", ATTRIBUTE: ready.given(placed)}
     return Intrinsic("custom_call", attributes)
+
+
+def _take_arguments_named_mode() -> None:
+    """Let operators that write an argument have one called `mode`.
+
+    PyTorch passes their arguments by name, behind a mode of its own, to handlers that call that one `mode`.
+    """
+    handlers = torch.ops.higher_order.auto_functionalized_v2.python_key_table
+    for kind, handler in handlers.items():
+        if isinstance(handler, FunctionType) and not handler.__code__.co_posonlyargcount:
+            code = handler.__code__.replace(co_posonlyargcount=1)
+            handlers[kind] = FunctionType(
+                code, handler.__globals__, handler.__name__, handler.__defaults__, handler.__closure__
+            )
 
 
 def _kernel_name(node: fx.Node) -> str:

@@ -19,7 +19,7 @@ from neuron_tools.frontends.torch_compile import flex_attention
 from neuron_tools.frontends.torch_compile.compiled_graph import Callers, CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
 from neuron_tools.frontends.torch_compile.moved_graph import MovedGraph, bring_to_device, is_of_host
-from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
+from neuron_tools.frontends.torch_compile.naming import frame_root, model_name, parameter_names
 from neuron_tools.frontends.torch_compile.parted_graph import PartedGraph, depends_on_values
 from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
 
@@ -97,6 +97,7 @@ class GraphPair:
         self.callers = Callers()
         self._number = next(_numbers)
         self._root = frame_root()
+        self._model = model_name() or self._root.class_name or "graph"
         self._names = parameter_names(gm)
 
     def describe(self, kind: str, gm: fx.GraphModule) -> GraphDescription:
@@ -108,7 +109,8 @@ class GraphPair:
         """
         names, kinds = self._parameters(gm)
         return GraphDescription(
-            name=f"{self._root.class_name or 'graph'}_{self._number}_{kind}",
+            name=f"{self._model}_{self._number}_{kind}",
+            model=self._model,
             backward=kind.startswith("backward"),
             root=self._root,
             parameter_names=names,

@@ -16,6 +16,7 @@ from torch.fx.graph import _BoxedCodeGen
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.device import native
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_compile import graph_metrics
 from neuron_tools.frontends.torch_compile.foreseen_layout import keep_foreseen_layouts
 from neuron_tools.frontends.torch_compile.graph_lowering import framework_rows, lower_graph
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
@@ -31,6 +32,7 @@ class GraphDescription:
 
     Attributes:
         name: Name of the executable.
+        model: What graphs of the same model have in common in their names.
         backward: Whether it is a backward graph.
         root: Module that its module paths are relative to.
         parameter_names: One per placeholder.
@@ -38,6 +40,7 @@ class GraphDescription:
     """
 
     name: str
+    model: str
     backward: bool
     root: ModuleRoot
     parameter_names: Sequence[str]
@@ -89,6 +92,9 @@ class CompiledGraph:
         )
         self._end = native.unseen(_end_execution)
         self._graph = gm.graph
+        self._metrics = graph_metrics.made(
+            gm.graph, number=self._number, name=description.name, model_name=description.model
+        )
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
         self._dynamic = any(_is_symbolic(node.meta.get("val")) for node in self._placeholders)
         running = copy.deepcopy(gm.graph)  # that of `gm` is lowered as it is
@@ -124,11 +130,13 @@ class CompiledGraph:
         example = [_stored(argument) for argument in args]
         sizes: Hashable = (self._number, tuple(example) if self._dynamic else ())
         shared = executables.SharedCode(sizes, lambda: self._framework(root))
+        lowering = graph_metrics.TimedLowering(lambda: self.lower(example, root), self._metrics)
         native.pause_clock()
         try:
             executable, duration_ns = provider.executable_for(
-                lambda: self.lower(example, root), (sizes, root.path), self._description.name, shared
+                lowering, (sizes, root.path), self._description.name, shared
             )
+            lowering.compiled()
         except BaseException:
             native.resume_clock()
             raise

@@ -11,8 +11,23 @@ from torch import fx
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
 from neuron_tools.frontends.torch_hooks.modules import module_path
 
+_model_names: list[str] = []
 _MEMBER = re.compile(r"(?:\._(?:modules|parameters|buffers))?\[(?:'([^']*)'|(\d+))\]|\.(\w+)")
 _ROOT = re.compile(r"^[LG]\['([^']*)'\]")
+
+
+def set_model_name(name: str) -> None:
+    """Name the graphs that are compiled from now on.
+
+    Args:
+        name: Their names begin with it, in place of the class of their module.
+    """
+    _model_names[:] = [name]
+
+
+def model_name() -> str:
+    """The name that the program gave, or an empty one."""
+    return _model_names[0] if _model_names else ""
 
 
 def frame_root() -> ModuleRoot:

@@ -39,9 +39,10 @@ class TracedGraph:
         inputs = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
         is_backward = any(name.startswith("tangents") for name in inputs)
         kind = "backward" if is_backward else "forward"
-        name = f"{type(gm).__name__}_{next(_numbers)}_{kind}"
         kinds = ["input"] * len(inputs)
-        return cls(gm, GraphDescription(name, is_backward, ModuleRoot(), inputs, kinds), Callers())
+        model = type(gm).__name__
+        name = f"{model}_{next(_numbers)}_{kind}"
+        return cls(gm, GraphDescription(name, model, is_backward, ModuleRoot(), inputs, kinds), Callers())
 
     def __call__(self, args: list[Any]) -> Any:
         """Record what was traced and run it, as one execution, behind what was recorded before."""

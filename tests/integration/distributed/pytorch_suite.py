@@ -58,9 +58,9 @@ def run_one(name: str, store: dist.Store) -> None:
     test.rank = RANK
     test.file_name = str(FOLDER / name)
     on_host = any(fnmatch.fnmatch(name, pattern) for pattern in HOST_TESTS)
-    dist.init_process_group(
-        "neuron", store=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=TIMEOUT_S)
-    )
+    backend = "cpu:gloo,neuron:neuron" if on_host else "neuron"
+    timeout = timedelta(seconds=TIMEOUT_S)
+    dist.init_process_group(backend, store=store, rank=RANK, world_size=SIZE, timeout=timeout)
     torch.set_default_device("cpu" if on_host else "neuron")
     try:
         getattr(test, name)()

@@ -5,10 +5,11 @@ from .process import (
     get_logical_neuron_cores,
     get_neuron_registered_ops,
     is_sync_mode_enabled,
+    use_mlir_aten_ops,
 )
 from .utils import SUPPORTED_TYPES, get_platform_target
 
 __all__ = [
     "SUPPORTED_TYPES", "get_lnc_setting", "get_logical_neuron_cores", "get_neuron_registered_ops",
-    "get_platform_target", "is_sync_mode_enabled",
+    "get_platform_target", "is_sync_mode_enabled", "use_mlir_aten_ops",
 ]  # fmt: skip

@@ -7,11 +7,20 @@ import os
 import torch
 
 LAUNCH_BLOCKING, LOGICAL_CORES = "NEURON_LAUNCH_BLOCKING", "NEURON_LOGICAL_NC_CONFIG"
+MLIR_OPERATORS = "TORCH_NEURONX_MLIR_ATEN_OPS"
 
 
 def is_sync_mode_enabled() -> bool:
     """Whether the variable `NEURON_LAUNCH_BLOCKING` asks to wait after each operation."""
     return os.environ.get(LAUNCH_BLOCKING) == "1"
+
+
+def use_mlir_aten_ops() -> bool:
+    """Whether the variable `TORCH_NEURONX_MLIR_ATEN_OPS` asks for operators by way of MLIR: not with 0.
+
+    Here all operators are made in one way.
+    """
+    return os.environ.get(MLIR_OPERATORS, "1") == "1"
 
 
 def get_lnc_setting() -> str:

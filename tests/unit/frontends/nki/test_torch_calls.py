@@ -71,6 +71,12 @@ def add_into_operator(x: torch.Tensor, y: torch.Tensor) -> None:
     wrap_nki(add_into)(x, y)
 
 
+@nki_op("neuron_tests::add_into_twice", mutates_args={"y"})
+def add_into_twice(mode: str | None, self_: torch.Tensor, y: torch.Tensor) -> None:
+    for _ in range(2 if mode == "twice" else 1):
+        wrap_nki(add_into)(self_, y)
+
+
 @nki_op("neuron_tests::sine", mutates_args={})
 def sine(x: torch.Tensor, shift: float = 0.0) -> torch.Tensor:
     return sine_kernel(x, shift)
@@ -159,6 +165,12 @@ class TestCall:
             return y * 2
 
         torch.testing.assert_close(modes(function)[mode](x, y), 2 * expected)
+        torch.testing.assert_close(y, expected)
+
+    def test_an_operator_that_writes_has_arguments_of_any_name(self, given, mode):
+        x, y = given
+        expected = x + x + y
+        modes(lambda x, y: add_into_twice("twice", x, y))[mode](x, y)
         torch.testing.assert_close(y, expected)
 
     def test_launches_on_a_grid(self, given, mode):
