@@ -11,6 +11,7 @@ from neuron_tools.frontends.torch_xla.marking import sharding_text
 from neuron_tools.frontends.torch_xla.tensor import XlaTensor
 
 from .core import xla_model as xm
+from .debug.metrics import metrics_report
 
 _ir_debug = False
 
@@ -30,6 +31,11 @@ def _xla_sync_multi(
 def _xla_increment_counter(name: str, value: int) -> None:
     """Add to a counter of `torch_xla.debug.metrics`."""
     METRICS.counters[name] += value
+
+
+def _xla_metrics_report() -> str:
+    """All metrics and counters as text."""
+    return metrics_report()
 
 
 def _get_ir_debug() -> bool:

@@ -98,11 +98,25 @@ def compile(
     return stepped
 
 
-def launch(fn: Callable[..., Any], args: tuple[Any, ...] = (), **options: Any) -> Any:
-    """Run `fn(index, *args)`: in this process where torchrun started it, else in one process per core."""
+def launch(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    start_method: str = "spawn",
+    debug_single_process: bool = False,
+) -> Any:
+    """Run `fn(index, *args)`: in this process where torchrun started it, else in one process per core.
+
+    Args:
+        fn: The program.
+        args: Its further arguments.
+        start_method: "spawn", "fork" or "forkserver".
+        debug_single_process: Run it here, on one core.
+    """
     from .distributed import xla_multiprocessing
 
-    return xla_multiprocessing.spawn(fn, args=args, **options)
+    return xla_multiprocessing.spawn(
+        fn, args, nprocs=1 if debug_single_process else None, start_method=start_method
+    )
 
 
 def manual_seed(seed: int, device: torch.device | None = None) -> None:

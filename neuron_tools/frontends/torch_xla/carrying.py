@@ -27,6 +27,24 @@ def beginning(tensor: torch.Tensor, has_gradient: bool = False, row: int | None 
     return made
 
 
+class _Same(torch.autograd.Function):
+    """The same value, in a tensor of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: XlaTensor) -> XlaTensor:
+        return XlaTensor(tensor.lazy, tensor.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+def writable(tensor: torch.Tensor) -> torch.Tensor:
+    """The value for a function that may write to it in place, which a leaf with a gradient refuses."""
+    same: torch.Tensor = _Same.apply(tensor) if tensor.requires_grad else tensor
+    return same
+
+
 @frozen
 class LoopFunction:
     """What the function of a loop must keep to.

@@ -13,7 +13,7 @@ import torch
 
 from neuron_tools.frontends.torch_lowering.recurrence import recur
 from neuron_tools.frontends.torch_xla.body import Body, BodyStep, used_by
-from neuron_tools.frontends.torch_xla.carrying import LoopFunction, beginning
+from neuron_tools.frontends.torch_xla.carrying import LoopFunction, beginning, writable
 from neuron_tools.frontends.torch_xla.execution import current_graph, recorded_into
 from neuron_tools.frontends.torch_xla.graph import RecordedOperation
 from neuron_tools.frontends.torch_xla.nest import Nest, emptied
@@ -54,10 +54,12 @@ def scan(function: Function, init: Any, xs: Any) -> tuple[Any, Any]:
 
 
 def _one_by_one(function: Function, carried: Any, nest: Nest, tables: Tensors) -> tuple[Any, Any]:
-    """Without a loop of the program: one call after the other."""
+    """Without a loop of the program: one call after the other, each on its own copies."""
     rows = []
     for at in range(len(tables[0])):
-        carried, made = function(carried, nest.filled([table[at] for table in tables]))
+        start, before = emptied(carried)
+        row = nest.filled([table[at].clone() for table in tables])
+        carried, made = function(start.filled([each.clone() for each in before]), row)
         of_row, tensors = emptied(made)
         rows.append(tensors)
     return carried, of_row.filled([torch.stack(each) for each in zip(*rows)])
@@ -168,11 +170,12 @@ def _recorded(
             row = [beginning(each, differentiates and each.requires_grad, row=0) for each in tables]
             for each in (*before, *row):
                 body.number_of(each.lazy, each)
-            after, made = _called(function, start.filled(before), nest.filled(row))
+            given = start.filled([writable(each) for each in before])
+            after, made = _called(function, given, nest.filled(row))
             _SCAN.check_unwritten(body, len(before))
-            results, given = emptied(made)
-            recording = _Recording(body, before, row, _SCAN.carried_on(start, before, after), given)
-            return recording.loop(any(each.requires_grad for each in (*carried, *tables))), results
+            of_made, results = emptied(made)
+            recording = _Recording(body, before, row, _SCAN.carried_on(start, before, after), results)
+            return recording.loop(any(each.requires_grad for each in (*carried, *tables))), of_made
     finally:
         body.give_back()
 

@@ -34,9 +34,11 @@ from .collective_calls import (
     reduce_scatter_bucketized,
 )
 from .ranks import get_local_ordinal, get_ordinal, has_others, is_master_ordinal, xrt_world_size
+from .rates import RateTracker
 
 __all__ = [
-    "REDUCE_AND", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_MUL", "REDUCE_OR", "REDUCE_SUM", "ToXlaTensorArena",
+    "REDUCE_AND", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_MUL", "REDUCE_OR", "REDUCE_SUM", "RateTracker",
+    "ToXlaTensorArena",
     "add_step_closure", "all_gather", "all_gather_bucketized", "all_reduce", "all_to_all",
     "broadcast_master_param", "collective_broadcast", "fork_rng", "get_local_ordinal", "get_memory_info",
     "get_ordinal",

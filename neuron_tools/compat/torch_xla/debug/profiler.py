@@ -59,6 +59,10 @@ def trace(service_addr: str, logdir: str, duration_ms: int = 1000, **options: An
     """Accepted for compatibility."""
 
 
+def trace_detached(service_addr: str, logdir: str, duration_ms: int = 1000, **options: Any) -> None:
+    """Accepted for compatibility."""
+
+
 def start_trace(log_dir: str, **options: Any) -> None:
     """Accepted for compatibility: `neuron-profile capture` records the whole program."""
 

@@ -44,6 +44,11 @@ def written_in_place(carried, row):
     return changed, changed.t()[0]
 
 
+def carried_written_in_place(carried, row):
+    carried += row.sin()
+    return carried, carried
+
+
 def shares(carried, row):
     """Attention with what was carried as queries."""
     return nn.functional.scaled_dot_product_attention(carried, row, row), None
@@ -119,6 +124,25 @@ def test_what_is_carried_and_what_is_made_may_be_one_or_nothing_new(function, xl
     torch.manual_seed(1)
     for value, expected in zip(found, gradients("cpu", False), strict=True):
         torch.testing.assert_close(value, expected)
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "xla"])
+def test_what_is_carried_may_be_written_in_place_and_stays_as_it_was_outside(device, has_gradients, xla):
+    start, rows = torch.ones(2).to(device), torch.arange(ROWS * 2.0).view(ROWS, 2).to(device)
+    for each in (start, rows):
+        each.requires_grad_(has_gradients)
+    last, made = scan(carried_written_in_place, start, rows)
+    if has_gradients:
+        (last.sum() + made.square().sum()).backward()
+    expected = rows.detach().cpu().clone().requires_grad_()
+    sums = 1 + expected.sin().cumsum(0)
+    (sums[-1].sum() + sums.square().sum()).backward()
+    assert start.tolist() == [1, 1]
+    torch.testing.assert_close(last.detach().cpu(), sums[-1].detach())
+    torch.testing.assert_close(made.detach().cpu(), sums.detach())
+    if has_gradients:
+        torch.testing.assert_close(rows.grad.cpu(), expected.grad)
 
 
 def test_a_loop_is_compiled_once_however_many_rows_there_are(provider, xla):
