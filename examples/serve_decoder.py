@@ -199,30 +199,30 @@ def generate(device: str, requests: int, tokens: int) -> dict[int, list[int]]:
 
 
 def generate_together(device: str, requests: int, tokens: int) -> dict[int, list[int]]:
-    """transformers' continuous batching: requests share each step, and their tokens come as they are made."""
+    """transformers' continuous batching: requests share each step, and their tokens come as they are made.
+
+    A capture knows its requests and tokens; they need no ranges.
+    """
     from transformers import ContinuousBatchingConfig, GenerationConfig
 
     model = transformers_model(device)
     settings = GenerationConfig(max_new_tokens=tokens, do_sample=False, eos_token_id=-1, pad_token_id=1)
     sizes = ContinuousBatchingConfig(num_blocks=64, block_size=32, max_batch_tokens=64)
-    spans: dict[int, record_function] = {}
     answers: dict[int, list[int]] = {}
+    unfinished = set(range(requests))
     with model.continuous_batching_context_manager(
         generation_config=settings, continuous_batching_config=sizes, warmup=False
     ) as manager:
         for number in range(requests):
-            spans[number] = record_function(f"request {number}")
-            spans[number].__enter__()
             manager.add_request(prompt_of(number), request_id=str(number), streaming=True)
-        while spans:
+        while unfinished:
             output = manager.get_result(timeout=1)
             if output is None:
                 continue
             number = int(output.request_id)
-            with record_function(f"token {number}"):
-                answers[number] = list(output.generated_tokens)
+            answers[number] = list(output.generated_tokens)
             if output.is_finished():
-                spans.pop(number).__exit__(None, None, None)
+                unfinished.remove(number)
     return dict(sorted(answers.items()))
 
 
