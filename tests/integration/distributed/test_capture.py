@@ -66,7 +66,7 @@ import torch, torch.distributed as dist
 dist.init_process_group("neuron")
 x = torch.ones(1 << 16, device="neuron")
 for step in range(6):
-    for _ in range(10 * dist.get_rank()):
+    for _ in range(100 * dist.get_rank()):
         x = torch.relu(x)
     dist.all_reduce(x)
 dist.barrier()

@@ -103,7 +103,7 @@ def _index_put(
     """Where a mask is set, the value, or that of as many values whose turn it is."""
     mask, before = _only_mask(indices)
     if mask is None:
-        return NotImplemented
+        return _put_one(tensor, indices, values, accumulate)
     if 0 in values.shape:
         return tensor
     outer, inner = list(range(mask.dim())), tensor.dim() - mask.dim()
@@ -119,6 +119,14 @@ def _index_put(
     new = moved + values if accumulate else values.expand(moved.shape)
     chosen = torch.where(mask.reshape([*mask.shape, *[1] * inner]), new.to(tensor.dtype), moved)
     return chosen.movedim(outer, masked)
+
+
+def _put_one(tensor: Any, indices: list[Any], values: Any, accumulate: bool) -> Any:
+    """One element at places without dimensions: torch-mlir, which has other indices as they are, ends the process."""
+    if len(indices) < tensor.dim() or any(index is None or index.dim() for index in indices):
+        return NotImplemented
+    places = [indices[0].reshape(1), *indices[1:]]
+    return torch.index_put(tensor, places, values.reshape(1), accumulate)
 
 
 def _only_mask(indices: list[Any]) -> tuple[Any, int]:

@@ -47,6 +47,15 @@ def test_values_are_put_where_a_mask_is_set_in_their_order(rows, accumulate):
     assert torch.equal(found, torch.index_put(data, [mask], values, accumulate))
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 4)])
+def test_one_element_is_put_at_places_without_dimensions(shape, accumulate):
+    data, places = torch.randn(shape), [torch.tensor(extent - 1) for extent in shape]
+    values = torch.tensor(2.0)
+    (found,) = lowered(aten.index_put.default, data, places, values, accumulate)
+    assert torch.equal(found, torch.index_put(data, places, values, accumulate))
+
+
 @pytest.mark.parametrize(
     "values", [torch.randn(2, 4, 5), torch.randn(4, 5), torch.randn(4, 1), torch.tensor(2.0)]
 )
