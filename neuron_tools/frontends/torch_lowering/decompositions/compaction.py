@@ -122,7 +122,7 @@ def _index_put(
 
 
 def _put_one(tensor: Any, indices: list[Any], values: Any, accumulate: bool) -> Any:
-    """One element at places without dimensions: torch-mlir, which has other indices as they are, ends the process."""
+    """One element at places without dimensions, of which torch-mlir ends the process; it has all others."""
     if len(indices) < tensor.dim() or any(index is None or index.dim() for index in indices):
         return NotImplemented
     places = [indices[0].reshape(1), *indices[1:]]
