@@ -149,54 +149,35 @@ print(torch.neuron.max_memory_allocated())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
-def test_a_layer_that_no_machine_here_holds_is_trained():
-    environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
+def run(script: str, values: str = "skip") -> str:
+    """What a script prints that ends well."""
+    environment = {**os.environ, "NEURON_TOOLS_VALUES": values}
     environment.pop("NEURON_TOOLS_HBM_BYTES", None)
-    ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-
-
-@pytest.mark.parametrize("script", [PLACES, ROUTER], ids=["places", "router of many experts"])
-def test_places_that_values_would_choose_are_chosen_equally_often(script: str):
-    environment = {**os.environ, "NEURON_TOOLS_VALUES": "skip"}
     ended = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_a_layer_that_no_machine_here_holds_is_trained():
+    run(SCRIPT)
+
+
+@pytest.mark.parametrize("script", [PLACES, ROUTER], ids=["places", "router of many experts"])
+def test_places_that_values_would_choose_are_chosen_equally_often(script: str):
+    run(script)
 
 
 def test_comparisons_of_values_that_read_as_zeros_are_those_of_zeros():
-    ended = subprocess.run(
-        [sys.executable, "-c", DECISIONS],
-        env={**os.environ, "NEURON_TOOLS_VALUES": "skip"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
+    run(DECISIONS)
 
 
 def test_large_masks_are_joined_without_values_until_something_writes_them():
-    ended = subprocess.run(
-        [sys.executable, "-c", MASKS],
-        env={**os.environ, "NEURON_TOOLS_VALUES": "skip"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
+    run(MASKS)
 
 
 def test_gradients_that_nobody_asks_for_take_no_memory_either():
-    peaks = []
-    for values in ("compute", "skip"):
-        environment = {**os.environ, "NEURON_TOOLS_VALUES": values}
-        ended = subprocess.run(
-            [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        peaks.append([int(peak) for peak in ended.stdout.split()])
-    assert peaks[0] == pytest.approx(peaks[1], abs=64)  # bytes: seeds of dropout, which shapes do not tell
+    computed, skipped = ([int(peak) for peak in run(PEAK, values).split()] for values in ("compute", "skip"))
+    assert computed == pytest.approx(skipped, abs=64)  # bytes: seeds of dropout, which shapes do not tell
