@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -92,7 +93,7 @@ def run(checkout: Path, name: str, report: Path, seconds: int) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
-        process.send_signal(2)  # as Ctrl+C: pytest writes what it has
+        process.send_signal(signal.SIGINT)  # pytest writes what it has
         process.wait()
 
 
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the folders, and print how their cases ended.
 
     Returns:
-        0 where each folder has a report, 1 where one has none, 2 where there is no checkout.
+        0 where each folder has a report, 1 where one has none, 2 where the checkout or a folder is absent.
     """
     options = _options().parse_args(arguments)
     checkout = Path(os.environ.get(FOLDER, ""))
@@ -108,6 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Set {FOLDER} to a checkout of TorchNeuron: a folder that holds its tests.")
         return 2
     names = options.names or sorted(path.name for path in (checkout / "tests").iterdir() if path.is_dir())
+    if absent := [name for name in names if not (checkout / "tests" / name).exists()]:
+        print(f"{checkout / 'tests'} has no {', '.join(absent)}: name what lies there.")
+        return 2
     options.results.mkdir(parents=True, exist_ok=True)
     reports = {name: options.results.resolve() / f"{name.replace('/', '.')}.xml" for name in names}
     for name, path in reports.items():
@@ -115,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run(checkout, name, path, options.timeout)
     found = {name: read_report(path) for name, path in reports.items() if path.is_file()}
     print(scoreboard(found))
+    for name in reports.keys() - found.keys():
+        print(f"{name}: pytest ended without a report; what it said last stands above.")
     return 0 if len(found) == len(reports) else 1
 
 

@@ -43,6 +43,21 @@ def test_without_a_checkout_it_says_what_to_set(capsys, monkeypatch):
     assert "TORCHNEURON_TESTS" in capsys.readouterr().out
 
 
+def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys, monkeypatch):
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setenv("TORCHNEURON_TESTS", str(tmp_path))
+    assert torchneuron_tests.main(["vews", "--results", str(tmp_path)]) == 2
+    assert "has no vews" in capsys.readouterr().out
+
+
+def test_a_folder_whose_process_ended_early_is_named(tmp_path, capsys, monkeypatch):
+    (tmp_path / "tests" / "views").mkdir(parents=True)
+    monkeypatch.setenv("TORCHNEURON_TESTS", str(tmp_path))
+    monkeypatch.setattr(torchneuron_tests, "run", lambda *_: None)
+    assert torchneuron_tests.main(["views", "--results", str(tmp_path)]) == 1
+    assert "views: pytest ended without a report" in capsys.readouterr().out
+
+
 def test_what_has_a_report_is_not_run_again(tmp_path, capsys, monkeypatch):
     (tmp_path / "tests" / "views").mkdir(parents=True)
     (tmp_path / "views.xml").write_text(REPORT)
