@@ -7,6 +7,7 @@ and read in a later one needs a buffer for every iteration in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 
 import numpy as np
 
@@ -22,8 +23,22 @@ ONCE_AHEAD_STAGES = 1
 """Stages between the load of what stays for a whole loop and its first use."""
 LONG_HELD_ITERATIONS = 4
 """A PSUM content that stays this long may have its buffer to itself: waits between two are rare."""
+NEVER = 1 << 30
+"""Of as many iterations no loop is."""
 _SEVERAL = "several"
 """Owner of a slot that engines fill in turn: for every reader, another engine's."""
+_TOGETHER = "together"
+"""The engines that `Pipelining.UNITS` takes for one."""
+
+
+class Pipelining(Enum):
+    """What works on different iterations at one time."""
+
+    ENGINES = auto()
+    """Every engine; an iteration's tiles stay for as many stages as engines work on it in turn."""
+    UNITS = auto()
+    """The DMA engines, the Tensor engine, and the other three, which share an iteration."""
+    NONE = auto()
 
 
 class StagedLoop:
@@ -33,17 +48,19 @@ class StagedLoop:
         self._slots: list[Slot] = []
         self._steps: list[Step] = []
         self._prefetch = False
-        self._tight = False
+        self._ahead = True
+        self._alone_from = NEVER
 
-    def _plan(self, pipelined: bool) -> None:
+    def _plan(self, pipelining: Pipelining) -> None:
         stage_of: dict[Slot, tuple[int, Engine | str | None]] = {}
+        pipelined = pipelining is not Pipelining.NONE
         deepest = 0
         for step in self._steps:
-            engine = None if step.transfer is not None else step.engine
+            worker = _worker(step, pipelining)
             stage = 0
             for slot in step.reads:
-                before, producer = stage_of.get(slot, (0, engine))
-                goes_on = pipelined and step.opens_stage and producer is not engine
+                before, producer = stage_of.get(slot, (0, worker))
+                goes_on = pipelined and step.opens_stage and producer is not worker
                 stage = max(stage, before + goes_on)
             if not step.opens_stage:
                 stage = max(stage, deepest)
@@ -51,7 +68,7 @@ class StagedLoop:
             deepest = max(deepest, stage if step.transfer is None else 0)
             for slot in step.writes:
                 earlier = stage_of.get(slot)
-                owner = _SEVERAL if step.in_turn else engine
+                owner = _SEVERAL if step.in_turn and worker is not _TOGETHER else worker
                 stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, owner)
         self._settle_stages()
         self._load_late()
@@ -89,14 +106,15 @@ class StagedLoop:
             return 0
         span = max(step.stage for step in touching) - min(step.stage for step in touching)
         held = int(np.bincount(slot.version).min())
-        is_held = self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS
+        is_held = slot.memory is Memory.PSUM and held >= self._alone_from
         if is_held or slot.read_first:
             # A reader one stage later comes before the next content's writer: one buffer will do.
             return min(versions, -(-max(span - 1, 0) // held) + 1)
-        extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
-        wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
+        ahead = slot.extra_buffers if self._ahead else 0
+        extra = ahead + (self._prefetched(slot, touching) if self._prefetch else 0)
+        wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, ahead)
         least = max(slot.least_buffers, _waiting(slot.version, span))
-        return min(versions, max(wanted, least + slot.extra_buffers))
+        return min(versions, max(wanted, least + ahead))
 
     @staticmethod
     def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:
@@ -104,6 +122,14 @@ class StagedLoop:
         if all(step.transfer is None for step in touching):
             return 0
         return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
+
+
+def _worker(step: Step, pipelining: Pipelining) -> Engine | str | None:
+    """Who does a step, as far as stages tell them apart; None for the DMA engines."""
+    if step.transfer is not None:
+        return None
+    together = pipelining is Pipelining.UNITS and step.engine is not Engine.TENSOR
+    return _TOGETHER if together else step.engine
 
 
 def _waiting(version: Ints, span: int) -> int:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from neuron_tools.arrays import Ints
 from neuron_tools.compiler.allocate import Block, OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.loop_stages import StagedLoop
+from neuron_tools.compiler.codegen.loop_stages import LONG_HELD_ITERATIONS, NEVER, Pipelining, StagedLoop
 from neuron_tools.compiler.codegen.rows import fill_compute, fill_transfers
 from neuron_tools.compiler.codegen.slot import PerIteration, Slot, Step, Transfer
 from neuron_tools.records.program import (
@@ -35,13 +35,21 @@ from neuron_tools.records.program import (
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 
 _ATTEMPTS = (
-    (True, True, False),
-    (True, False, False),
-    (True, False, True),
-    (False, True, False),
-    (False, False, False),
+    (Pipelining.ENGINES, True, NEVER),
+    (Pipelining.ENGINES, False, NEVER),
+    (Pipelining.ENGINES, False, LONG_HELD_ITERATIONS),
+    (Pipelining.UNITS, True, NEVER),
+    (Pipelining.UNITS, False, NEVER),
+    (Pipelining.UNITS, False, LONG_HELD_ITERATIONS),
+    (Pipelining.ENGINES, True, 1),
+    (Pipelining.ENGINES, False, 1),
+    (Pipelining.UNITS, True, 1),
+    (Pipelining.UNITS, False, 1),
+    (Pipelining.NONE, True, NEVER),
+    (Pipelining.NONE, False, NEVER),
 )
-"""(pipelined, with extra buffers, long-held PSUM contents single-buffered): best first."""
+"""(what overlaps, with extra buffers, for how many iterations a PSUM content must stay to have a buffer to
+itself): best first."""
 FILLED = 2
 """What a buffer takes for each byte of a weight in it, at most: a row that all partitions read takes more."""
 
@@ -155,9 +163,9 @@ class TileLoop(StagedLoop):
         engine = self._context.queue_engine(transfer.queue)
         return self.step(engine, Opcode.DMA_TRIGGER, reads=(slot,), transfer=transfer, **options)
 
-    def footprint(self, *, pipelined: bool = True) -> int:
-        """SBUF bytes per partition that `emit` will ask for."""
-        self._plan(pipelined)
+    def footprint(self) -> int:
+        """SBUF bytes per partition that `emit` asks for where there is room."""
+        self._plan(Pipelining.ENGINES)
         return sum(
             slot.buffers * slot.bytes_per_partition
             for slot in self._slots
@@ -182,14 +190,11 @@ class TileLoop(StagedLoop):
     def _allocate(self) -> None:
         self._place_weights()
         must_pipeline = any(step.pinned_stage for step in self._steps)
-        for pipelined, extra, tight in _ATTEMPTS:
-            if must_pipeline and not pipelined:
+        for pipelining, extra, alone_from in _ATTEMPTS:
+            if must_pipeline and pipelining is Pipelining.NONE:
                 continue
-            self._prefetch, self._tight = extra, tight
-            if not extra:
-                for slot in self._slots:
-                    slot.extra_buffers = 0
-            self._plan(pipelined)
+            self._prefetch, self._ahead, self._alone_from = extra, extra, alone_from
+            self._plan(pipelining)
             if self._try_allocate():
                 return
         raise OutOfOnChipMemory("The tiles of one loop do not fit on the chip; use smaller tiles.")

@@ -1,24 +1,33 @@
 """Algebraic clean-up: operations that do nothing, or that cheaper ones do as well.
 
 `x * 1`, `x + 0`, `x / 1` vanish; division by a constant multiplies by its inverse; powers with small
-exponents become products or roots; `max(x, 0)` becomes the engine's relu.
+exponents become products or roots; `max(x, 0)` becomes the engine's relu. The sum of pieces that zeros fill
+up side by side, as gradients of slices are, is the pieces put together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation
 
+_PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _ROOTS = {0.5: "sqrt", -0.5: "rsqrt"}
 
 
 def simplify_algebra(module: Module) -> Module:
     """See the module's text."""
     return _Algebra(module).run()
+
+
+class _Piece(NamedTuple):
+    value: int
+    axis: int
+    zeros_before: int
+    zeros_behind: int
 
 
 class _Algebra(OrderedPass):
@@ -51,7 +60,52 @@ class _Algebra(OrderedPass):
         return self._forward(operation, second) if self._is(first, neutral) else operation
 
     def _add(self, operation: Operation) -> Operation | None:
+        first, second = operation.operands
+        whole = self._side_by_side(first, second)
+        if whole is not None:
+            return replace(whole, results=operation.results, framework=operation.framework)
+        for total, piece in ((first, second), (second, first)):
+            joined = self._joined_inside(operation, total, piece)
+            if joined is not None:
+                return joined
         return self._without(operation, 0)
+
+    def _joined_inside(self, operation: Operation, total: int, piece: int) -> Operation | None:
+        """A sum of two terms, one of which the piece completes, as the sum of the other and the whole."""
+        inner = self._made_by.get(total)
+        if inner is None or inner.opcode != "add":
+            return None
+        for beside, other in (inner.operands, inner.operands[::-1]):
+            whole = self._side_by_side(other, piece)
+            if whole is not None:
+                type_ = self._rewriter.type_of(operation.results[0])
+                made = self._rewriter.add(whole.opcode, whole.operands, type_, operation, **whole.attributes)
+                return replace(operation, operands=(beside, made))
+        return None
+
+    def _side_by_side(self, first: int, second: int) -> Operation | None:
+        """What puts two values together that are pieces of one whole, each with zeros for the other."""
+        one, other = self._piece(first), self._piece(second)
+        if one is None or other is None or one.axis != other.axis:
+            return None
+        left, right = (one, other) if one.zeros_before == 0 else (other, one)
+        sizes = [self._rewriter.type_of(piece.value).shape[one.axis] for piece in (left, right)]
+        if (left.zeros_before, left.zeros_behind) != (0, sizes[1]):
+            return None
+        if (right.zeros_before, right.zeros_behind) != (sizes[0], 0):
+            return None
+        return Operation("concatenate", (left.value, right.value), (), {"dimension": one.axis})
+
+    def _piece(self, value: int) -> _Piece | None:
+        """What a value holds beside zeros, where these stand before or behind it along one axis."""
+        made = self._made_by.get(value)
+        if made is None or made.opcode != "pad" or not self._is(made.operands[1], 0):
+            return None
+        low, high, inner = (tuple(made.attributes.get(name, ())) for name in _PADDING)
+        axes = [axis for axis, both in enumerate(zip(low, high)) if any(both)]
+        if len(axes) != 1 or any(inner):
+            return None
+        return _Piece(made.operands[0], axes[0], low[axes[0]], high[axes[0]])
 
     def _subtract(self, operation: Operation) -> Operation | None:
         return (

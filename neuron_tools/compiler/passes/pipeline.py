@@ -40,6 +40,7 @@ PASSES = (
     recognise_windows,  # before rows: an axis that is counted through needs no index at all
     recognise_rows,
     simplify_algebra,
+    eliminate_dead_code,  # what nothing needs any more reads nothing: the next ones ask who reads a value
     absorb_into_convolutions,  # first: what a convolution can write turned needs no transpose to sink
     absorb_into_attention,
     sink_transposes,

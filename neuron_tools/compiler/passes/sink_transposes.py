@@ -65,20 +65,27 @@ class _Sinker(OrderedPass):
         if maker.opcode == "transpose":
             return maker.operands[0] if tuple(maker.attributes["permutation"]) == tuple(order) else None
         if maker.opcode == "broadcast_in_dim":
-            dims = tuple(order[axis] for axis in maker.attributes.get("broadcast_dimensions", ()))
-            if list(dims) != sorted(dims):
-                return None
-            return self._rewriter.add(
-                "broadcast_in_dim",
-                maker.operands,
-                self._before(value, order),
-                maker,
-                broadcast_dimensions=dims,
-            )
+            return self._broadcast(maker, self._before(value, order), order)
         if maker.opcode == "constant" and isinstance(maker.attributes.get("value"), (int, float, bool)):
             attributes = dict(maker.attributes)
             return self._rewriter.add("constant", (), self._before(value, order), maker, **attributes)
         return None
+
+    def _broadcast(self, maker: Operation, type_: TensorType, order: Sequence[int]) -> int | None:
+        """The same broadcast to the other order; axes of one element may go where they are."""
+        dims = [order[axis] for axis in maker.attributes.get("broadcast_dimensions", ())]
+        source = maker.operands[0]
+        if dims != sorted(dims):
+            narrow = self._rewriter.type_of(source)
+            kept = [place for place, extent in enumerate(narrow.shape) if extent > 1]
+            dims = [dims[place] for place in kept]
+            if dims != sorted(dims):
+                return None
+            shape = tuple(narrow.shape[place] for place in kept)
+            source = self._rewriter.add("reshape", (source,), replace(narrow, shape=shape), maker)
+        return self._rewriter.add(
+            "broadcast_in_dim", (source,), type_, maker, broadcast_dimensions=tuple(dims)
+        )
 
     def _before(self, value: int, order: Sequence[int]) -> TensorType:
         """The type of what a value is the transpose of."""

@@ -18,9 +18,11 @@ from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile import flex_attention
 from neuron_tools.frontends.torch_compile.compiled_graph import Callers, CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
+from neuron_tools.frontends.torch_compile.known_masks import fold_known_masks
 from neuron_tools.frontends.torch_compile.moved_graph import MovedGraph, bring_to_device, is_of_host
 from neuron_tools.frontends.torch_compile.naming import frame_root, model_name, parameter_names
 from neuron_tools.frontends.torch_compile.parted_graph import PartedGraph, depends_on_values
+from neuron_tools.frontends.torch_compile.partition import cut_in_two
 from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
 
 _numbers = itertools.count()
@@ -63,11 +65,16 @@ def compile_pair(gm: fx.GraphModule, example_inputs: Sequence[Any], compile: Com
     def compiler(kind: str) -> Callable[..., Any]:
         return lambda graph, _: compile(pair, kind, graph)
 
+    def infer(graph: fx.GraphModule, _: Any) -> Any:
+        fold_known_masks(graph)
+        return compile(pair, "inference", graph)
+
     differentiated = aot_autograd(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
+        inference_compiler=infer,
         keep_inference_input_mutations=True,
+        partition_fn=cut_in_two,
     )
     with kept_whole(), flex_attention.taken_apart():
         compiled: Callable[..., Any] = differentiated(gm, example_inputs)

@@ -1,5 +1,7 @@
 """The loop's pipeline: stages, buffers and the order it guarantees, seen in the Program it makes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,32 @@ def test_unpipelined_single_buffers_are_the_last_resort_and_then_it_is_refused(c
     with pytest.raises(OutOfOnChipMemory):
         load_compute_store(context, 4, share).emit()
     assert context.sbuf.free_bytes == share
+
+
+def chain(context, engines: Sequence[Engine], bytes_per_partition: int) -> TileLoop:
+    """A tile that is loaded, goes from engine to engine, and is stored."""
+    loop = TileLoop(context, 6, 0)
+    tile = loop.slot("tile", bytes_per_partition, DType.F32)
+    loop.load(tile, transfer(context, load=True, size=128 * bytes_per_partition))
+    for engine in engines:
+        made = loop.slot("made", bytes_per_partition, DType.F32)
+        elements = bytes_per_partition // 4
+        loop.step(engine, Opcode.TENSOR_COPY, reads=(tile,), writes=(made,), elements=elements)
+        tile = made
+    loop.store(tile, transfer(context, load=False, size=128 * bytes_per_partition))
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("share", "buffers"), [(10, [2, 2, 2, 2, 2]), (9, [2, 1, 1, 1, 2]), (6, [1, 1, 1, 1, 1])]
+)
+def test_what_dma_engines_touch_keeps_two_buffers_where_not_all_tiles_can(context, share, buffers):
+    """Of five tiles: two of each, if they fit; else what overlaps transfers, which take longest."""
+    engines = (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR)
+    loop = chain(context, engines, CORE.sbuf_bytes_per_partition // share // 64 * 64)
+    loop.emit()
+    assert [slot.buffers for slot in loop._slots] == buffers
+    assert context.sbuf.free_bytes == CORE.sbuf_bytes_per_partition
 
 
 def test_a_resident_slot_is_loaded_once_per_content(context):

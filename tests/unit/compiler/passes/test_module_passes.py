@@ -11,7 +11,7 @@ from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.compiler.passes.recognise_activations import base_name, recognise_activations
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.simplify import simplify
-from tests.unit.compiler.modules import function, layer_norm, module, opcode_names, reduction
+from tests.unit.compiler.modules import function, layer_norm, module, opcode_names, reduction, tensor
 
 V4 = "tensor<4xf32>"
 M48 = "tensor<4x8xf32>"
@@ -103,6 +103,41 @@ def test_neutral_elements_vanish_and_constant_divisors_multiply():
     after = eliminate_dead_code(simplify_algebra(before))
     assert opcode_names(after) == ["constant", "multiply"]
     assert after.operations[0].attributes["value"] == 0.25
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_pieces_that_zeros_fill_up_side_by_side_become_one_whole(beside):
+    """As the gradients of two slices are added up."""
+    right, left, whole = tensor((4, 3)), tensor((4, 5)), tensor((4, 8))
+    lines = [
+        "%z = stablehlo.constant dense<0.0> : tensor<f32>",
+        f"%p = stablehlo.pad %a, %z, low = [0, 5], high = [0, 0], interior = [0, 0]"
+        f" : ({right}, tensor<f32>) -> {whole}",
+        f"%q = stablehlo.pad %b, %z, low = [0, 0], high = [0, 3], interior = [0, 0]"
+        f" : ({left}, tensor<f32>) -> {whole}",
+    ]
+    if beside:
+        lines += [f"%s = stablehlo.add %x, %p : {whole}", f"%r = stablehlo.add %s, %q : {whole}"]
+    else:
+        lines += [f"%r = stablehlo.add %p, %q : {whole}"]
+    text = function(f"%a: {right}, %b: {left}, %x: {whole}", whole, *lines)
+    after = eliminate_dead_code(simplify_algebra(module(text)))
+    assert opcode_names(after) == ["concatenate", "add"][: 1 + beside]
+    assert after.operations[0].operands == (1, 0)
+
+
+def test_pieces_that_overlap_are_added():
+    half, whole = tensor((4, 5)), tensor((4, 8))
+    pads = [
+        f"%{name} = stablehlo.pad %{data}, %z, low = [0, {low}], high = [0, {3 - low}], interior = [0, 0]"
+        f" : ({half}, tensor<f32>) -> {whole}"
+        for name, data, low in (("p", "a", 3), ("q", "b", 0))
+    ]
+    text = function(
+        f"%a: {half}, %b: {half}", whole, "%z = stablehlo.constant dense<0.0> : tensor<f32>", *pads,
+        f"%r = stablehlo.add %p, %q : {whole}",
+    )  # fmt: skip
+    assert opcode_names(simplify_algebra(module(text))) == ["constant", "pad", "pad", "add"]
 
 
 def test_powers_become_products_and_roots():

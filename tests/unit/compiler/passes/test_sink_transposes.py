@@ -47,3 +47,16 @@ def test_slices_and_concatenations_take_their_axis_along():
     first = after.operations[0]
     assert first.attributes["limit_indices"] == (4, 8, 8)
     assert after.operations[2].attributes["dimension"] == 2
+
+
+def test_axes_of_one_element_hold_no_broadcast_back():
+    row = tensor((1, 1, 16))
+    after = sunk(
+        turned(
+            f"%b = stablehlo.broadcast_in_dim %w, dims = [0, 1, 2] : ({row}) -> {TURNED}",
+            f"%r = stablehlo.multiply %t, %b : {TURNED}",
+            arguments=f", %w: {row}",
+        )
+    )
+    assert opcode_names(after) == ["reshape", "broadcast_in_dim", "multiply", "transpose"]
+    assert after.operations[1].attributes["broadcast_dimensions"] == (2,)
