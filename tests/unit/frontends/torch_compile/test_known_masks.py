@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import fx
-from torch._functorch.partitioners import default_partition
 from torch.nn.functional import scaled_dot_product_attention
 
-from neuron_tools.frontends.torch_compile import known_masks, partition
+from neuron_tools.frontends.torch_compile import backend, known_masks, partition
 
 ROWS = 48
 
@@ -111,7 +110,6 @@ def test_masks_that_are_too_large_to_compute_here_stay(attention_nodes, monkeypa
 def test_inference_does_without_them_too(monkeypatch):
     torch._dynamo.reset()
     seen: list[bool] = []
-    from neuron_tools.frontends.torch_compile import backend
 
     class Noted(backend.CompiledGraph):
         def __init__(self, gm, *arguments):
@@ -132,27 +130,3 @@ def test_inference_does_without_them_too(monkeypatch):
         result = torch.compile(attend, backend="neuron")(*(each.to("neuron") for each in operands))
     torch.testing.assert_close(result.cpu(), attend(*operands))
     assert seen == [True]
-
-
-def test_the_backward_pass_computes_short_chains_again(monkeypatch):
-    kept = []
-
-    def note(cut):
-        def noted(joint, inputs, **how):
-            forward, backward = cut(joint, inputs, **how)
-            (output,) = (node for node in forward.graph.nodes if node.op == "output")
-            kept.append(len(output.args[0]) - how["num_fwd_outputs"])
-            return forward, backward
-
-        return noted
-
-    def chain(x):
-        return (x.exp() * x.sin()).tanh()
-
-    from torch._dynamo.backends.common import aot_autograd
-
-    for cut in (default_partition, partition.cut_in_two):
-        torch._dynamo.reset()
-        back_end = aot_autograd(fw_compiler=lambda graph, _: graph, partition_fn=note(cut))
-        torch.compile(chain, backend=back_end)(torch.randn(8, requires_grad=True)).sum().backward()
-    assert kept[1] < kept[0]
