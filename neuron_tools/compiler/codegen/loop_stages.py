@@ -24,7 +24,7 @@ ONCE_AHEAD_STAGES = 1
 LONG_HELD_ITERATIONS = 4
 """A PSUM content that stays this long may have its buffer to itself: waits between two are rare."""
 NEVER = 1 << 30
-"""Of as many iterations no loop is."""
+"""More iterations than any loop has: no PSUM content stays so long."""
 _SEVERAL = "several"
 """Owner of a slot that engines fill in turn: for every reader, another engine's."""
 _TOGETHER = "together"
@@ -48,7 +48,7 @@ class StagedLoop:
         self._slots: list[Slot] = []
         self._steps: list[Step] = []
         self._prefetch = False
-        self._ahead = True
+        self._ahead = True  # whether slots get the extra buffers that they ask for
         self._alone_from = NEVER
 
     def _plan(self, pipelining: Pipelining) -> None:

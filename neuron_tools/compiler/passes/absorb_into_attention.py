@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from neuron_tools.compiler.graph import OrderedPass, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT, ELEMENTWISE
+from neuron_tools.compiler.opcodes import ATTENTION_GRADIENT
+from neuron_tools.compiler.passes.sink_transposes import SUNK_THROUGH
 
 _TOKENS_FIRST = (0, 2, 1, 3)
-_BETWEEN = ELEMENTWISE | {"slice", "concatenate"}
-"""What transposes sink through."""
 _IN_ANY_ORDER = frozenset({"broadcast_in_dim", "constant"})
 
 
@@ -58,7 +57,7 @@ class _Absorber(OrderedPass):
             for reader in self._read_by.get(value, ()):
                 if reader.opcode == "transpose" and tuple(reader.attributes["permutation"]) == _TOKENS_FIRST:
                     continue
-                if reader.opcode not in _BETWEEN or len(reader.results) != 1:
+                if reader.opcode not in SUNK_THROUGH or len(reader.results) != 1:
                     return False
                 pending += [result for result in reader.results if result not in seen]
                 seen.update(reader.results)

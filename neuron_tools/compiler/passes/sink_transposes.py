@@ -15,6 +15,8 @@ from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 
+SUNK_THROUGH = ELEMENTWISE | {"slice", "concatenate"}
+"""Operations that transposes move behind."""
 _PER_AXIS = ("start_indices", "limit_indices", "strides")
 
 
@@ -36,7 +38,7 @@ class _Sinker(OrderedPass):
         """Replace an operation by itself on untransposed operands and a transpose; False if it must stay."""
         if operation.regions or len(operation.results) != 1 or not operation.operands:
             return False
-        if operation.opcode not in ELEMENTWISE | {"slice", "concatenate"}:
+        if operation.opcode not in SUNK_THROUGH:
             return False
         order = self._order(operation)
         if order is None:
