@@ -20,6 +20,8 @@ class Cause:
     reason: str
     """Regular expression that their messages contain."""
     sentence: str
+    run: str = ""
+    """Regular expression that the run's name, "nki-library 2.29 trn3", contains."""
 
 
 CAUSES = (
@@ -43,15 +45,27 @@ CAUSES = (
           "the test gives weights quantized by row the scales of static quantization"),
     Cause("mistaken", "", r"Cannot cast array data from dtype\(float\w+_x\w\)",
           "the library's simulator run converts packed results with NumPy, which has no such conversion"),
+    Cause("mistaken", "test_ranged_attn_cte_sweep_cp_manual.*-32-31-128-2-True-False-False-False-False",
+          "_pv_large_tile_impl: the tile .* is read, but .* was written in between",
+          "of 32 ranks a group of queries sees three large tiles, whose weights the kernel keeps in two "
+          "places; results differ if they share them"),
+    Cause("mistaken", r"test_attention_block_tkg.*_\d{3,}-.*-bfloat16-1-", "Validation failed for",
+          "`qkv_cte.py` clips quantized values to 448 there, its reference to 240, the largest `float8_e4m3`",
+          run="trn3"),
 )  # fmt: skip
 
 
-def cause_of(case: str, reason: str) -> Cause | None:
+def cause_of(run: str, case: str, reason: str) -> Cause | None:
     """The known cause of a failure; nothing where it may be this project's.
 
     Args:
+        run: Repository, snapshot and target: "nki-library 2.29 trn2".
         case: The name of the case.
         reason: Its message.
     """
-    known = (cause for cause in CAUSES if re.search(cause.case, case) and re.search(cause.reason, reason))
-    return next(known, None)
+    told = (run, case, reason)
+    return next((cause for cause in CAUSES if all(map(re.search, _patterns(cause), told))), None)
+
+
+def _patterns(cause: Cause) -> tuple[str, str, str]:
+    return cause.run, cause.case, cause.reason

@@ -90,18 +90,18 @@ def table(record: Mapping[str, Any]) -> str:
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     everything: Counter[str] = Counter()
     for run, kept in sorted(record.items()):
-        count = _counts(kept)
+        count = _counts(run, kept)
         everything += count
         lines.append(_row(run, kept["cases"], count))
     lines.append(_row("all", sum(kept["cases"] for kept in record.values()), everything))
     return "\n".join([*lines, "", *_reasons(record)])
 
 
-def _counts(kept: Mapping[str, Any]) -> Counter[str]:
+def _counts(run: str, kept: Mapping[str, Any]) -> Counter[str]:
     """How many cases of a run ended in each way; a failure with a known cause counts as that says."""
     count = Counter(kept["ended"].values())
     for name, told in kept["reasons"].items():
-        cause = cause_of(name, told) if kept["ended"][_digest(name)] == "failed" else None
+        cause = cause_of(run, name, told) if kept["ended"][_digest(name)] == "failed" else None
         if cause is not None:
             count["failed"] -= 1
             count[cause.outcome] += 1
@@ -119,7 +119,11 @@ def _reasons(record: Mapping[str, Any]) -> list[str]:
     lines = ["| cases | ended | repository, snapshot, target | message | cause |", "|---|---|---|---|---|"]
     for run, kept in sorted(record.items()):
         found = Counter(
-            (kept["ended"][_digest(name)], told, cause.sentence if (cause := cause_of(name, told)) else "")
+            (
+                kept["ended"][_digest(name)],
+                told,
+                cause.sentence if (cause := cause_of(run, name, told)) else "",
+            )
             for name, told in sorted(kept["reasons"].items())
         )
         for (outcome, told, sentence), count in found.most_common():

@@ -64,8 +64,8 @@ def compile_loops() -> None:
 
 def _lay_nothing_out() -> None:
     """Load the compiled kernel of charged time, with the types that the timeline gives it."""
-    from neuron_profile.analysis.time.exposure import OrderedSpans, Spans
     from neuron_profile.analysis.time.pieces import pieces_of
+    from neuron_tools.profile.exposure import OrderedSpans, Spans
 
     nothing = np.zeros(0, np.int64)
     pieces_of(OrderedSpans.of([Spans(nothing, nothing)]), nothing)

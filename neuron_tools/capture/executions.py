@@ -25,6 +25,7 @@ from neuron_tools.capture.tables import (
     transfers,
     usage,
 )
+from neuron_tools.capture.tables.charged import charged_stretches
 from neuron_tools.capture.tables.ids import IdLayout, id_layout
 from neuron_tools.capture.tables.kernels import KernelColumns, kernel_columns
 from neuron_tools.capture.template import Template, make_template
@@ -191,7 +192,14 @@ class ExecutionTables:
         origins = origin.origins(program.framework, self.stacks)
         kernel = kernel_columns(executable, self.stacks)
         tables = {
-            "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
+            "HloInstruction": hierarchy.hlo_table(
+                template,
+                layout,
+                work,
+                origins,
+                pools["HloInstruction"],
+                None if self.with_instructions else charged_stretches(template),
+            ),
             "FrameworkInstruction": hierarchy.framework_table(
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),

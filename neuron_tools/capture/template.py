@@ -63,6 +63,13 @@ class Template:
         """The executable's Program."""
         return self.executable.program
 
+    def first_hlo(self) -> Ints:
+        """Row of the first HLO operation, of those with an interval, of each framework operation; or -1."""
+        first = np.full(len(self.program.framework), -1, np.int64)
+        for row in reversed(self.hlo_rows.tolist()):
+            first[list(self.program.hlo[row].framework)] = row
+        return first
+
 
 def make_template(executable: Executable) -> Template:
     """The relative rows of an executable."""

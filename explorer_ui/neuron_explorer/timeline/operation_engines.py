@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
+from neuron_tools.profile.exposure import CONTROL_OPCODES
 from neuron_tools.profile.reader import Profile
 
 MOST_INSTRUCTIONS = 4_000_000

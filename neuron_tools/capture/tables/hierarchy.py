@@ -14,7 +14,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
 from neuron_tools.capture.tables.origin import OPERATION_COLUMNS, PLACE_COLUMNS, TEXT_COLUMNS, Origins
-from neuron_tools.capture.template import Template
+from neuron_tools.capture.template import Span, Template
 from neuron_tools.records.program import Engine
 
 LIST_COLUMNS = (
@@ -26,9 +26,15 @@ _BYTE_COLUMNS = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_w
 
 
 def hlo_table(
-    template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools
-) -> TableTemplate:
-    """HloInstruction rows. `work` are per-HLO sums as `work_by_hlo` returns them."""
+    template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools,
+    charged: Span | None = None,
+) -> TableTemplate:  # fmt: skip
+    """HloInstruction rows.
+
+    Args:
+        work: Sums by HLO operation, of `work_by_hlo`.
+        charged: The stretch that each is charged with, where the profile has no instructions to tell it.
+    """
     rows, kind = template.hlo_rows, template.executable.kind
     owner, operations = template.hlo_framework[rows], [template.program.hlo[row] for row in rows]
     return TableTemplate(
@@ -40,7 +46,11 @@ def hlo_table(
             "model_flops": np.array([operation.model_flops for operation in operations], np.int64),
             **origins.number_columns(OPERATION_COLUMNS, owner),
         },
-        times={"start_ts": template.hlo.start_ns[rows], "end_ts": template.hlo.end_ns[rows]},
+        times={
+            "start_ts": template.hlo.start_ns[rows],
+            "end_ts": template.hlo.end_ns[rows],
+            **_charged_times(charged, rows),
+        },
         references={
             "id": layout.hlo[rows],
             "raw_hlo_id": layout.hlo[rows],
@@ -54,6 +64,12 @@ def hlo_table(
         },
         **origins.from_execution(kind, PLACE_COLUMNS, owner, OPERATION_COLUMNS),
     )
+
+
+def _charged_times(charged: Span | None, rows: Ints) -> dict[str, Ints]:
+    if charged is None:
+        return {}
+    return {"charged_start_ts": charged.start_ns[rows], "charged_end_ts": charged.end_ns[rows]}
 
 
 def framework_table(
@@ -78,7 +94,7 @@ def framework_table(
         references={
             "id": layout.framework[rows],
             "raw_framework_id": layout.framework[rows],
-            "raw_hlo_id": _first_hlo(template, layout)[rows],
+            "raw_hlo_id": at(layout.hlo, template.first_hlo()[rows]),
         },
         texts=origins.text_codes(TEXT_COLUMNS | {"framework_name"}, rows, pools),
         **origins.from_execution(kind, TEXT_COLUMNS, rows, OPERATION_COLUMNS),
@@ -134,11 +150,3 @@ def _sums(work: dict[str, Ints], rows: Ints) -> dict[str, Ints]:
 def _unused_ids(rows: int) -> dict[str, Ints]:
     """Levels that this compiler does not have (Penguin, BIR); required by the schema."""
     return {"raw_bir_id": np.zeros(rows, np.int64), "raw_penguin_id": np.zeros(rows, np.int64)}
-
-
-def _first_hlo(template: Template, layout: IdLayout) -> Ints:
-    first = np.full(len(template.program.framework), -1, np.int64)
-    for row in reversed(template.hlo_rows.tolist()):
-        for owner in template.program.hlo[row].framework:
-            first[owner] = layout.hlo[row]
-    return first

@@ -20,9 +20,8 @@ from neuron_profile.analysis.comparison.operations import (
     OperationTotal,
     rounded,
 )
-from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.logical_cores import of_first_cores
+from neuron_tools.profile.exposure import CONTROL_OPCODES, Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
 TRANSFERS, NOTHING = OperationKey("", "DMA", False), OperationKey("", "(nothing)", False)

@@ -16,12 +16,12 @@ import numpy as np
 
 from neuron_profile.analysis.time.core_spans import CORE, EARLIEST, LATEST, CoreSpans, Owned
 from neuron_profile.analysis.time.core_window import core_window
-from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.numbering import Numbering, Sums
 from neuron_profile.analysis.time.repeats import count_instructions, find_repeats
 from neuron_profile.analysis.time.stretches import cut_times
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
+from neuron_tools.profile.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
 Core = tuple[int, int]

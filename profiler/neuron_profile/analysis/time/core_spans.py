@@ -9,21 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.time.chosen_rows import NO_ID, chosen_rows
-from neuron_profile.analysis.time.exposure import Spans
 from neuron_profile.analysis.time.logical_cores import physical_cores
 from neuron_tools.arrays import Ints
 from neuron_tools.frozen import frozen
+from neuron_tools.profile.exposure import CONTROL_OPCODES, Spans
 from neuron_tools.profile.reader import Profile
 
 NO_OPERATION = NO_ID
 EXECUTION_EVENT = "nc_exec_running"
-
-# Instructions that order others and do no work of their own: the set-up opcodes that the published metric
-# total_exec_time leaves out, and those that start a DMA.
-CONTROL_OPCODES = (
-    "NOP", "SET_ORDERING_MODE", "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOTIFY", "COMPARE_BRANCH",
-    "DRAIN", "MODIFY_POOL_CONFIG", "DMA_TRIGGER", "PSEUDO_DMA_TRIGGER",
-)  # fmt: skip
 
 COMPUTING = ("tensor", "vector", "scalar", "gpsimd", "sync")
 ENGINES = (*COMPUTING, "other", "dma", "control", "operation", "execution")
@@ -46,6 +39,12 @@ _INSTRUCTIONS = (
 _TRANSFERS = (
     "SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, trigger "
     f"FROM DmaPacketAggregated WHERE {_WITHIN} AND "
+)
+_STRETCHES = (
+    "SELECT charged_start_ts AS start_ts, charged_end_ts AS end_ts, raw_framework_id AS owner, "
+    "raw_hlo_id AS hlo FROM HloInstruction WHERE charged_start_ts < charged_end_ts "
+    "AND charged_start_ts >= ? AND charged_start_ts < ? AND charged_end_ts > ? AND charged_start_ts < ? AND "
+    f"{CORE.format(core='pcore_idx')}"
 )
 _OWNERS = (
     "SELECT id, raw_framework_id AS owner FROM Instruction "
@@ -151,7 +150,12 @@ class CoreSpans:
         ]
 
     def loaded(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
-        """Computing instructions, transfers and control instructions that start in a stretch, in order."""
+        """Computing instructions, transfers and control instructions that start in a stretch, in order.
+
+        Of a profile without instructions the stretches that its operations are charged with.
+        """
+        if not profile.whole.tables().get("Instruction"):
+            return [_charged(profile, core, begin, end)]
         here = CORE.format(core="pcore_idx")
         query = _INSTRUCTIONS.format(more="id, " if self.is_unowned else "")
         instructions = profile.query(f"{query} {here}", [begin, end, *core])
@@ -173,9 +177,22 @@ class CoreSpans:
         Args:
             longest_ns: Length of the longest instruction or transfer.
         """
-        loaded = self.loaded(profile, core, begin - longest_ns, end)
+        if not profile.whole.tables().get("Instruction"):
+            loaded = [_charged(profile.slice(begin, end), core, EARLIEST, LATEST)]
+        else:
+            loaded = self.loaded(profile, core, begin - longest_ns, end)
         held = (self.operations, self.beside, self.executions)
         return [tier.cut(begin, end) for tier in (*loaded, *held)]
+
+
+def _charged(profile: Profile, core: tuple[int, int], begin: int, end: int) -> Owned:
+    """The stretches of HLO operations that start between two moments and reach into the profile's range.
+
+    They are read from the whole profile: one may lie beside the interval of its operation.
+    """
+    low, high = profile.range_ns or (EARLIEST, LATEST)
+    rows = profile.whole.query(_STRETCHES, [begin, end, low, high, *core])
+    return owned_spans(rows, OPERATION).in_order()
 
 
 def _operations(profile: Profile, process: int, cores: list[int], begin: int, end: int) -> Owned:

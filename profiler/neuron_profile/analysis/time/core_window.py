@@ -9,7 +9,7 @@ from math import log2
 from threading import Lock
 
 from neuron_profile.analysis.time.core_spans import CoreSpans, Owned
-from neuron_profile.analysis.time.exposure import OrderedSpans
+from neuron_tools.profile.exposure import OrderedSpans
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.time.exposure import OrderedSpans
 from neuron_profile.analysis.time.pieces_kernel import lay_out
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
+from neuron_tools.profile.exposure import OrderedSpans
 
 
 @frozen

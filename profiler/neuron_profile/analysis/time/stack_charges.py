@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_profile.analysis.time.charges import Charge, charge_device_time
-from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.logical_cores import of_first_cores
 from neuron_tools.frozen import frozen
+from neuron_tools.profile.exposure import CONTROL_OPCODES, Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
 NO_STACK = ""

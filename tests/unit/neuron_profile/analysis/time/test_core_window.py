@@ -6,7 +6,7 @@ import pytest
 from neuron_profile.analysis.time import core_window
 from neuron_profile.analysis.time.core_spans import Owned
 from neuron_profile.analysis.time.core_window import CoreRange, HeldRanges
-from neuron_profile.analysis.time.exposure import Spans
+from neuron_tools.profile.exposure import Spans
 
 
 def read(begin_ns: int, end_ns: int, spans: int) -> CoreRange:

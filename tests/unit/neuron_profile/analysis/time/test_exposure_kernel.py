@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.exposure_kernel import add_exposed
+from neuron_tools.profile.exposure import Spans, exposed_ns
 
 rows = st.lists(
     st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(0, 2), st.integers(0, 3)), max_size=25

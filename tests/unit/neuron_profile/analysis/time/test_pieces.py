@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 from neuron_profile.analysis.time.charged_track import ChargedTrack
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.core_window import core_window
-from neuron_profile.analysis.time.exposure import OrderedSpans, Spans, exposed_ns
 from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
 from neuron_tools import open_profile
+from neuron_tools.profile.exposure import OrderedSpans, Spans, exposed_ns
 from tests.unit.neuron_profile.analysis.time.test_one_definition import NANOSECOND, random_tables
 
 TIER = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15), st.integers(0, 4)), max_size=8)

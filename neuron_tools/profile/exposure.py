@@ -16,6 +16,13 @@ import numpy.typing as npt
 from neuron_tools.arrays import Floats, Ints
 from neuron_tools.frozen import frozen
 
+CONTROL_OPCODES = (
+    "NOP", "SET_ORDERING_MODE", "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOTIFY", "COMPARE_BRANCH",
+    "DRAIN", "MODIFY_POOL_CONFIG", "DMA_TRIGGER", "PSEUDO_DMA_TRIGGER",
+)  # fmt: skip
+"""Instructions that order others and do no work of their own: the set-up opcodes that the published metric
+total_exec_time leaves out, and those that start a DMA."""
+
 
 @dataclass(frozen=True)
 class Spans:

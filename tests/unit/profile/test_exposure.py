@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_tools.profile.exposure import Spans, exposed_ns
 
 
 def spans(*pairs: tuple[int, int]) -> Spans:
