@@ -3,7 +3,8 @@
 An elementwise operation on transposed operands is the transpose of the same operation on the operands as
 they lie in memory. There it can join the product that made them, and the products that read the result
 turn it on the way. Broadcasts and splat constants beside the transposed operands are made in the other
-order.
+order. So are rows that are chosen from a transposed table: few of them, or those that are turned back at
+once, as in the backward pass of products with chosen weights.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuron_tools.compiler.graph import OrderedPass
+from neuron_tools.compiler.graph import OrderedPass, users
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 
 SUNK_THROUGH = ELEMENTWISE | {"slice", "concatenate"}
 """Operations that transposes move behind."""
-_PER_AXIS = ("start_indices", "limit_indices", "strides")
+_PER_AXIS = {"slice": ("start_indices", "limit_indices", "strides"), "gather": ("slice_sizes",)}
 
 
 def sink_transposes(module: Module) -> Module:
@@ -28,6 +29,14 @@ def sink_transposes(module: Module) -> Module:
 
 
 class _Sinker(OrderedPass):
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._turned = {
+            value
+            for value, readers in users(module).items()
+            if all(reader.opcode == "transpose" for reader in readers)
+        } - set(module.results)
+
     def _rewritten(self, operation: Operation) -> Operation | None:
         return None if self._sink(operation) else operation
 
@@ -38,6 +47,8 @@ class _Sinker(OrderedPass):
         """Replace an operation by itself on untransposed operands and a transpose; False if it must stay."""
         if operation.regions or len(operation.results) != 1 or not operation.operands:
             return False
+        if operation.opcode == "gather":
+            return self._sink_through_gather(operation)
         if operation.opcode not in SUNK_THROUGH:
             return False
         order = self._order(operation)
@@ -47,6 +58,21 @@ class _Sinker(OrderedPass):
         if any(value is None for value in operands):
             return False
         self._replace(operation, [value for value in operands if value is not None], order)
+        return True
+
+    def _sink_through_gather(self, gather: Operation) -> bool:
+        """The same where rows of a table's first axis are chosen, which the transpose leaves where it is.
+
+        More rows than the table has stay behind the transpose, unless they are turned back.
+        """
+        table, chosen = self._made_by.get(gather.operands[0]), gather.results[0]
+        if table is None or table.opcode != "transpose":
+            return False
+        order = tuple(table.attributes["permutation"])
+        is_shorter = self._shape(chosen)[0] < self._shape(gather.operands[0])[0]
+        if order[0] or not (is_shorter or chosen in self._turned) or not _chooses_rows(gather, len(order)):
+            return False
+        self._replace(gather, [table.operands[0], gather.operands[1]], order)
         return True
 
     def _order(self, operation: Operation) -> tuple[int, ...] | None:
@@ -108,13 +134,23 @@ class _Sinker(OrderedPass):
         self._keep(turned)
 
 
+def _chooses_rows(gather: Operation, rank: int) -> bool:
+    """Whether a gather has, for each index of a list, all behind the first axis of a table of that rank."""
+    numbers = gather.attributes["dimension_numbers"]
+    return (
+        tuple(numbers.get("offset_dims", ())) == tuple(range(1, rank))
+        and tuple(numbers.get("collapsed_slice_dims", ())) == (0,)
+        and tuple(numbers.get("start_index_map", ())) == (0,)
+    )
+
+
 def _reordered(operation: Operation, order: Sequence[int]) -> dict[str, object]:
     """Attributes that speak of axes, for the operand's own order of axes."""
     attributes = dict(operation.attributes)
     if operation.opcode == "concatenate":
         attributes["dimension"] = order[int(operation.attributes["dimension"])]
-    if operation.opcode == "slice":
-        for name in _PER_AXIS:
+    if operation.opcode in _PER_AXIS:
+        for name in _PER_AXIS[operation.opcode]:
             values = [0] * len(order)
             for axis, source in enumerate(order):
                 values[source] = operation.attributes[name][axis]

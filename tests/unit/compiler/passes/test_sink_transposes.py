@@ -60,3 +60,41 @@ def test_axes_of_one_element_hold_no_broadcast_back():
     )
     assert opcode_names(after) == ["reshape", "broadcast_in_dim", "multiply", "transpose"]
     assert after.operations[1].attributes["broadcast_dimensions"] == (2,)
+
+
+LYING_ROWS, TURNED_ROWS = tensor((5, 16, 8)), tensor((5, 8, 16))
+
+
+def chosen(experts: int, result: str, *lines: str):
+    """Five matrices, some of them twice, of so many that were transposed."""
+    table, turned_table = tensor((experts, 16, 8)), tensor((experts, 8, 16))
+    choose = (
+        '%g = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], '
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+        f"array<i64: 1, 8, 16>}}> : ({turned_table}, tensor<5x1xi32>) -> {TURNED_ROWS}"
+    )
+    return sunk(
+        function(
+            f"%w: {table}, %i: tensor<5x1xi32>", result,
+            f"%t = stablehlo.transpose %w, dims = [0, 2, 1] : ({table}) -> {turned_table}", choose, *lines,
+        )
+    )  # fmt: skip
+
+
+def test_rows_that_are_chosen_and_turned_back_are_chosen_as_they_lie():
+    back = f"%r = stablehlo.transpose %g, dims = [0, 2, 1] : ({TURNED_ROWS}) -> {LYING_ROWS}"
+    after = chosen(4, LYING_ROWS, back)
+    assert opcode_names(after) == ["gather", "transpose", "transpose"]
+    assert after.operations[0].attributes["slice_sizes"] == (1, 16, 8)
+    assert after.values[after.operations[0].results[0]].type.shape == (5, 16, 8)
+
+
+def test_few_rows_are_chosen_before_they_are_turned():
+    assert opcode_names(chosen(6, TURNED_ROWS, f"%r = stablehlo.tanh %g : {TURNED_ROWS}")) == [
+        "gather", "tanh", "transpose",
+    ]  # fmt: skip
+
+
+def test_more_rows_than_there_are_stay_behind_the_transpose():
+    after = chosen(4, TURNED_ROWS, f"%r = stablehlo.tanh %g : {TURNED_ROWS}")
+    assert opcode_names(after) == ["transpose", "gather", "tanh"]

@@ -193,7 +193,12 @@ def lowered_results(target, args, kwargs):
 
 GROUPED = {
     "rows": ((7, 16), (3, 16, 8), [3, 3, 7]),
+    "rows of several blocks": ((400, 16), (4, 16, 8), [150, 150, 151, 400]),
+    "fewer rows than groups": ((2, 16), (6, 16, 8), [0, 0, 1, 1, 2, 2]),
+    "rows of the second": ((3, 5, 16), (16, 300), [256, 257, 300]),
     "columns": ((5, 16), (16, 8), [8, 8, 16]),
+    "no rows": ((0, 16), (3, 16, 8), [0, 0, 0]),
+    "columns of several blocks": ((5, 400), (400, 8), [150, 150, 151, 400]),
     "columns of the second": ((3, 5, 16), (16, 8), [3, 3, 8]),
     "batches": ((3, 5, 16), (3, 16, 8), None),
 }
