@@ -107,9 +107,10 @@ def _product_of_columns(first: Any, second: Any, ends: Any) -> Any:
         left = left * is_filled
     else:
         right = right * is_filled
-    parts = torch.bmm(blocks.apart(left).transpose(1, 2), blocks.apart(right))
-    sums = torch.zeros([ends.shape[0], *parts.shape[1:]], dtype=parts.dtype)
-    return _aten.index_add(sums, 0, blocks.group, parts)
+    # The sums of a product are fp32, whatever it multiplies: so are those over the blocks.
+    parts = torch.bmm(blocks.apart(left).float().transpose(1, 2), blocks.apart(right).float())
+    sums = torch.zeros([ends.shape[0], *parts.shape[1:]])
+    return _aten.index_add(sums, 0, blocks.group, parts).to(second.dtype)
 
 
 @decomposes(_aten._grouped_mm.default)

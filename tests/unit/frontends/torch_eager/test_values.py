@@ -212,6 +212,15 @@ def test_grouped_products_are_the_products_of_the_groups(name):
     torch.testing.assert_close(decomposition_table()[aten._grouped_mm.default](*arguments), expected)
 
 
+def test_gradients_of_grouped_weights_are_summed_in_fp32():
+    first, second = torch.ones(1, 1 << 15), torch.full((1 << 15, 1), 0.01)
+    arguments = (first.bfloat16(), second.bfloat16(), torch.tensor([1 << 15], dtype=torch.int32))
+    product = decomposition_table()[aten._grouped_mm.default](*arguments)
+    exact = (first.bfloat16().double() @ second.bfloat16().double()).reshape(1, 1, 1)
+    assert product.dtype == torch.bfloat16
+    torch.testing.assert_close(product, exact.bfloat16(), rtol=0, atol=0)
+
+
 REFUSED = {
     "cropped convolution": (
         aten.convolution.default,
