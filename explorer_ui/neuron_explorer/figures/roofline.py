@@ -23,7 +23,7 @@ MOST_TICKS, MOST_PANEL_TICKS = 12, 5
 """Of an axis, and in a panel of the workspace."""
 NAMES_TURN, PANEL_NAMES_TURN = 0.7, 0.5
 """Names of points beyond this part of the axis stand at their left; the same in a panel of the workspace."""
-PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
+PANEL_LABEL, PANEL_APART = 11, (2.5, 0.6)
 """The longest name, and how far names must be apart, in a panel of the workspace."""
 _COLOURS = {"f32": PLUM, "bf16": BLUE, "fp8": GREEN}
 
