@@ -23,19 +23,20 @@ def core_barrier(
     """Wait until all cores of the logical NeuronCore have come here.
 
     Args:
-        data: Tensor in shared HBM that the cores write in parts.
+        data: Tensor in shared HBM that the cores write in parts. AWS's library also gives a tile in SBUF,
+            where the cores' loops shall keep step and share nothing.
         cores: Cores that take part.
         engine: The engine that waits.
         name: The profile's name for the call.
 
     Raises:
-        NkiValidationError: Other cores are named.
+        NkiValidationError: Other cores are named, or a tile in PSUM.
     """
     trace = ready()
     if tuple(cores) != (0, 1):
         raise refuse(f"core_barrier lets the cores (0, 1) of a logical NeuronCore meet, got {cores}")
     form = form_of(data)
-    if form is not None and form.memory is not Memory.HBM:
+    if form is not None and form.memory is Memory.PSUM:
         raise refuse(
             f"core_barrier keeps data that cores share in HBM, but the tile of shape {form.shape} lies in "
             f"{form.memory.name}; give the tensor in shared HBM (nl.shared_hbm) that they exchange"

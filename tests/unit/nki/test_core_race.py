@@ -42,6 +42,12 @@ def barrier(core, shared, part, other):
     nisa.core_barrier(shared, (0, 1))
 
 
+def barriers(core, shared, part, other):
+    """As AWS's library keeps the loops of two cores in step: over what they share, and over a tile."""
+    barrier(core, shared, part, other)
+    nisa.core_barrier(part, (0, 1))
+
+
 def exchange(core, shared, part, other):
     nisa.sendrecv(src=part, dst=other, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
 
@@ -54,7 +60,7 @@ def test_reading_the_other_cores_half_at_once_is_refused_with_both_lines():
     assert caught.value.where.startswith(__file__)
 
 
-@pytest.mark.parametrize("order", [barrier, exchange])
+@pytest.mark.parametrize("order", [barrier, barriers, exchange])
 def test_a_meeting_in_between_allows_it(order):
     meeting(order, lambda core: 1 - core).run(A)
 

@@ -532,8 +532,8 @@ MISTAKES: dict[str, tuple[str, Body]] = {
         lambda x: nisa.tensor_scalar_reduce(tile(8, 8), tile(8, 8), nl.add, 1.0, nl.add, tile(8, 2)),
     ),
     "a barrier over a tile": (
-        "core_barrier keeps data that cores share in HBM, .* lies in SBUF",
-        lambda x: nisa.core_barrier(tile(8, 8), (0, 1)),
+        "core_barrier keeps data that cores share in HBM, .* lies in PSUM",
+        lambda x: nisa.core_barrier(nl.ndarray((8, 8), nl.float32, buffer=nl.psum), (0, 1)),
     ),
     "a maximum on Trn2's Scalar engine": (
         "multiplies, adds, or multiplies and then adds, but got maximum; leave the engine out",
