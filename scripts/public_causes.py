@@ -63,9 +63,8 @@ def cause_of(run: str, case: str, reason: str) -> Cause | None:
         case: The name of the case.
         reason: Its message.
     """
-    told = (run, case, reason)
-    return next((cause for cause in CAUSES if all(map(re.search, _patterns(cause), told))), None)
-
-
-def _patterns(cause: Cause) -> tuple[str, str, str]:
-    return cause.run, cause.case, cause.reason
+    for cause in CAUSES:
+        patterns = (cause.run, cause.case, cause.reason)
+        if all(map(re.search, patterns, (run, case, reason))):
+            return cause
+    return None

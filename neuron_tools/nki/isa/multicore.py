@@ -23,8 +23,8 @@ def core_barrier(
     """Wait until all cores of the logical NeuronCore have come here.
 
     Args:
-        data: Tensor in shared HBM that the cores write in parts. AWS's library also gives a tile in SBUF,
-            where the cores' loops shall keep step and share nothing.
+        data: Tensor in shared HBM that the cores write in parts. A tile in SBUF is
+            taken too: AWS's library gives one to keep the loops of two cores in step.
         cores: Cores that take part.
         engine: The engine that waits.
         name: The profile's name for the call.

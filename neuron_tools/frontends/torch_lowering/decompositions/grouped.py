@@ -51,10 +51,10 @@ class _Blocks:
         first = last - needed
         block = torch.arange(min((count + groups * (size - 1)) // size, count), dtype=ends.dtype)
         row = torch.arange(count, dtype=ends.dtype)
-        group = _number_below(last, block)
+        group = _group_of(last, block)
         begin = starts.index_select(0, group) + (block - first.index_select(0, group)) * size
         rows = begin.unsqueeze(1) + torch.arange(size, dtype=ends.dtype)
-        own = _number_below(ends, row)
+        own = _group_of(ends, row)
         place = first.index_select(0, own) * size + row - starts.index_select(0, own)
         is_filled = rows < ends.index_select(0, group).unsqueeze(1)
         return cls(
@@ -73,10 +73,10 @@ def _block_size(count: int, groups: int) -> int:
     return min(max(share, _SHORTEST_BLOCK), _LONGEST_BLOCK, count)
 
 
-def _number_below(ends: Any, places: Any) -> Any:
-    """The group that each place is in: how many of the ends are at or before it, one less than the last's."""
-    below = (places.unsqueeze(1) >= ends.unsqueeze(0)).to(ends.dtype).sum(1, dtype=ends.dtype)
-    return below.clamp(max=ends.shape[0] - 1)
+def _group_of(ends: Any, places: Any) -> Any:
+    """The group that each place is in; the last one for places behind all groups."""
+    groups_before = (places.unsqueeze(1) >= ends.unsqueeze(0)).to(ends.dtype).sum(1, dtype=ends.dtype)
+    return groups_before.clamp(max=ends.shape[0] - 1)
 
 
 def _product_of_rows(rows: Any, weights: Any, ends: Any, *, turned: bool = False) -> Any:

@@ -154,7 +154,7 @@ class CoreSpans:
 
         Of a profile without instructions the stretches that its operations are charged with.
         """
-        if not profile.whole.tables().get("Instruction"):
+        if not _has_instructions(profile):
             return [_charged(profile, core, begin, end)]
         here = CORE.format(core="pcore_idx")
         query = _INSTRUCTIONS.format(more="id, " if self.is_unowned else "")
@@ -177,12 +177,16 @@ class CoreSpans:
         Args:
             longest_ns: Length of the longest instruction or transfer.
         """
-        if not profile.whole.tables().get("Instruction"):
-            loaded = [_charged(profile.slice(begin, end), core, EARLIEST, LATEST)]
-        else:
+        if _has_instructions(profile):
             loaded = self.loaded(profile, core, begin - longest_ns, end)
+        else:
+            loaded = self.loaded(profile.slice(begin, end), core, EARLIEST, LATEST)
         held = (self.operations, self.beside, self.executions)
         return [tier.cut(begin, end) for tier in (*loaded, *held)]
+
+
+def _has_instructions(profile: Profile) -> bool:
+    return bool(profile.whole.tables().get("Instruction"))
 
 
 def _charged(profile: Profile, core: tuple[int, int], begin: int, end: int) -> Owned:
