@@ -30,7 +30,7 @@ from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.misuse import RAISED, explained
 from neuron_tools.nki.muted_output import muted
 from neuron_tools.nki.returned import check_kind, check_lost, check_written, returning_line
-from neuron_tools.nki.shared_launch import SharedLaunch
+from neuron_tools.nki.shared_launch import CoreTracer, SharedLaunch
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Recording, Tracer
 
@@ -133,10 +133,9 @@ def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[s
     return _finished(launch, [trace], inputs, [result])
 
 
-def _new_trace(launch: Launch) -> Tracer:
-    trace = Tracer(launch.core, values=launch.values, recording=launch.recording,
-                   older_dialect=launch.older_dialect, grid=launch.grid,
-                   wide=_is_wide(launch))  # fmt: skip
+def _new_trace(launch: Launch, of: type[Tracer] = Tracer) -> Tracer:
+    trace = of(launch.core, values=launch.values, recording=launch.recording,
+               older_dialect=launch.older_dialect, grid=launch.grid, wide=_is_wide(launch))  # fmt: skip
     trace.stop_code = _invoke.__code__
     trace.middle_end_skipped = getattr(launch.function, "skips_middle_end", False)
     return trace
@@ -330,14 +329,17 @@ def _judge_race(
 def _changes_results(
     cores: _Cores, launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> bool:
-    """Whether results or arguments differ, or the kernel fails, where the other core goes first each turn."""
-    again = _Cores(launch, arguments, keywords, first=1)
-    try:
-        with muted():
-            again.run(launch)
-    except Exception:
-        return True
-    return not all(map(_same_bytes, cores.values(), again.values()))
+    """Whether results or arguments differ, or the kernel fails, where one core goes to its meetings first."""
+    for first in range(launch.cores):
+        again = _Cores(launch, arguments, keywords, trying=first)
+        try:
+            with muted():
+                again.run(launch)
+        except Exception:
+            return True
+        if not all(map(_same_bytes, cores.values(), again.values())):
+            return True
+    return False
 
 
 def _same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
@@ -358,21 +360,25 @@ class _Cores:
         results: What each instance returned.
 
     Args:
-        first: The core that begins; where that is not the first one, the run only shows what would be then,
-            and prints nothing.
+        trying: A core that goes on to its meetings before the others begin, to show what would be then;
+            nothing is printed. None: the cores write by turns.
     """
 
     def __init__(
-        self, launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any], first: int = 0
+        self,
+        launch: Launch,
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        trying: int | None = None,
     ) -> None:
-        self.traces = [_new_trace(launch) for _ in range(launch.cores)]
+        self.traces = [_new_trace(launch, CoreTracer) for _ in range(launch.cores)]
         may_run_again = launch.recording is not Recording.NOTHING
         self.inputs = [_Inputs(trace, borrowed=may_run_again) for trace in self.traces]
         self.results: list[Any] = [None] * launch.cores
-        self._shared = SharedLaunch(self.traces, first)
+        self._shared = SharedLaunch(self.traces, trying or 0, takes_turns_writing=trying is None)
         for trace in self.traces:
             trace.launch = self._shared
-            trace.prints = not first
+            trace.prints = trying is None
         self._given = [(inputs.bind(arguments), inputs.bind(dict(keywords))) for inputs in self.inputs]
         for other in self.inputs[1:]:
             _share_inputs(self.inputs[0], other)

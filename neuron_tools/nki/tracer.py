@@ -234,10 +234,10 @@ class Tracer(CallSites):
 
     def record(
         self, kind: Kind, w0: int, w1: int = -1, r0: int = -1, r1: int = -1, r2: int = -1, r3: int = -1
-    ) -> None:
-        """Add one instruction; the arguments are regions."""
+    ) -> int:
+        """Add one instruction; the arguments are regions. Returns its call site, -1 where none is kept."""
         if not self.recording:
-            return
+            return -1
         site = self.site_override
         if site < 0:
             frame = _getframe(2)
@@ -257,6 +257,7 @@ class Tracer(CallSites):
                 self.iteration_rows.append(-1)
             else:
                 self.iteration_rows.append(place.number if place.number >= 0 else self._note_iteration(place))
+        return site
 
     def note_name(self, name: str | None) -> None:
         """Keep the kernel's own name of the call that was recorded last, if it has one."""

@@ -8,6 +8,8 @@ from contextvars import copy_context
 
 from neuron_tools.nki.errors import TracingError
 
+Condition = Callable[[], bool]
+
 
 class Turns:
     """Threads that take turns in the order of their numbers; who has ended is passed over.
@@ -22,9 +24,10 @@ class Turns:
         self.count = count
         self._failure = failure
         self._failures: list[BaseException] = []
-        self._turn = first
+        self._first = first
         self._ended: set[int] = set()
-        self._condition = threading.Condition()
+        self._awaited: dict[int, Condition] = {}
+        self._gates = [threading.Lock() for _ in range(count)]  # each held by who waits for its turn
 
     def run_all(self, work: Callable[[int], None]) -> None:
         """Do the work of every number, each in a thread of its own.
@@ -36,46 +39,53 @@ class Turns:
             threading.Thread(target=copy_context().run, args=(self._run, work, number))
             for number in range(self.count)
         ]
+        for gate in self._gates:
+            gate.acquire()
         for thread in threads:
             thread.start()
+        self._gates[self._first].release()
         for thread in threads:
             thread.join()
         if self._failures:
             raise self._failures[0]
 
-    def switch(self, number: int) -> None:
+    def switch(self, number: int, awaited: Condition | None = None) -> None:
         """Let the others run until it is this one's turn again.
+
+        Args:
+            number: Whose turn ends.
+            awaited: It gets no turn before this holds, unless nobody else can go on.
 
         Raises:
             TracingError: Another one failed.
         """
-        self._hand_over(number)
-        self._wait_turn(number)
+        if awaited is not None:
+            self._awaited[number] = awaited
+        following = self._following(number)
+        if following != number:
+            self._gates[following].release()
+            self._gates[number].acquire()
+        self._awaited.pop(number, None)
+        if self._failures:
+            raise TracingError(self._failure)
 
     def _run(self, work: Callable[[int], None], number: int) -> None:
+        self._gates[number].acquire()
         try:
-            self._wait_turn(number)
-            work(number)
-            with self._condition:
-                self._ended.add(number)
-            self._hand_over(number)
+            if not self._failures:
+                work(number)
         except BaseException as error:
-            with self._condition:
-                self._failures.append(error)
-                self._condition.notify_all()
+            self._failures.append(error)
+        self._ended.add(number)
+        if len(self._ended) < self.count:
+            self._gates[self._following(number)].release()
 
-    def _wait_turn(self, number: int) -> None:
-        with self._condition:
-            self._condition.wait_for(lambda: self._turn == number or self._failures)
-            if self._failures:
-                raise TracingError(self._failure)
+    def _following(self, number: int) -> int:
+        """Whose turn is next: the next one that can go on, or else that has not ended."""
+        order = ((number + step) % self.count for step in range(1, self.count + 1))
+        left = [other for other in order if other not in self._ended]
+        return next((other for other in left if self._can_go_on(other)), left[0])
 
-    def _hand_over(self, number: int) -> None:
-        """Let the next one run that has not ended."""
-        with self._condition:
-            for step in range(1, self.count + 1):
-                other = (number + step) % self.count
-                if other not in self._ended:
-                    self._turn = other
-                    break
-            self._condition.notify_all()
+    def _can_go_on(self, number: int) -> bool:
+        awaited = self._awaited.get(number)
+        return awaited is None or bool(self._failures) or awaited()
