@@ -28,7 +28,7 @@ demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script wi
 test: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, browser and VS Code tests included; PYTEST_ARGS="..." chooses among Python's
 	@failed=; $(if $(PYTEST_ARGS),,$(call TYPESCRIPT_TESTS,--quick)) scripts/test.sh -m "not slow" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
-test-all: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, the slow ones too
+test-all: $(VENV)/.front_ends $(VENV)/.distributed $(VENV)/.frameworks  ## Run the tests, the slow ones too
 	@failed=; $(if $(PYTEST_ARGS),,$(call TYPESCRIPT_TESTS)) scripts/test.sh -m "not vscode" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
 lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
@@ -66,6 +66,10 @@ $(VENV)/.runtime: $(INSTALL_INPUTS)
 
 $(VENV)/.development: $(VENV)/.runtime
 	@scripts/bootstrap.sh development
+	@touch $@
+
+$(VENV)/.frameworks: $(VENV)/.development scripts/vllm_packages.txt
+	@scripts/bootstrap.sh frameworks
 	@touch $@
 
 # The explorer's timeline; the rest of what is written in TypeScript only where it is tested.

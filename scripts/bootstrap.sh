@@ -2,6 +2,7 @@
 # Makes the virtual environment and installs into it, at exact versions (constraints.txt).
 #   bootstrap.sh runtime       what capturing and viewing need
 #   bootstrap.sh development   and what tests, lint and benchmarks need
+#   bootstrap.sh frameworks    and the training and serving libraries that the slow tests run on the device
 # With DEVICE_AHEAD=1 the device, which needs nothing but PyTorch, is compiled while the rest is being installed.
 # PYTHON names the interpreter (3.10 to 3.13); VENV the environment's folder (.venv).
 set -euo pipefail
@@ -93,8 +94,18 @@ install_development() {
     scripts/install_prometheus.sh
 }
 
+install_frameworks() {
+    say "installing the training and serving libraries that slow tests run"
+    pip_install --no-build-isolation --editable ".[dev,frameworks]"
+    "$VENV/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { say "vLLM needs Python 3.11: its tests are skipped"; return; }
+    rm -rf "$VENV/vllm"
+    "$VENV/bin/python" -m pip install --quiet --no-compile --no-deps --target "$VENV/vllm" --requirement scripts/vllm_packages.txt >&2 ||
+        fail "pip could not install vLLM: see its message above; NEURON_TOOLS_VLLM names a folder that has it, empty: none."
+}
+
 case "${1:-}" in
     runtime) install_runtime ;;
     development) install_development ;;
-    *) fail "usage: scripts/bootstrap.sh runtime|development" ;;
+    frameworks) install_frameworks ;;
+    *) fail "usage: scripts/bootstrap.sh runtime|development|frameworks" ;;
 esac
