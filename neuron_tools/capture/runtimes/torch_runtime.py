@@ -13,6 +13,7 @@ from neuron_tools.capture.tensor_names import TensorNames
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device.driver.runtime import torch_driver
 from neuron_tools.records.capture_log import EVENTS_FILE
+from neuron_tools.records.graph_break import GRAPH_BREAK
 
 if TYPE_CHECKING:
     from neuron_tools.capture.host_samples.sampler import HostSampler
@@ -72,6 +73,7 @@ class TorchRuntime:
         if self._sampler is not None:
             self._sampler.stop()
         host_end_ns = native.host_now_ns()
+        self._warn_of_graph_breaks()
         self._take_hooks_out()
         native.settle()
         torch_driver.end_session()
@@ -170,6 +172,13 @@ class TorchRuntime:
 
         self._sampler = HostSampler(recording.directory)
         self._sampler.start()
+
+    def _warn_of_graph_breaks(self) -> None:
+        from neuron_tools.frontends.torch_compile.graph_breaks import graph_breaks
+
+        if self._recording is not None:
+            for broken in graph_breaks():
+                self._recording.definitions.write("warning", message=broken.message, category=GRAPH_BREAK)
 
     def _take_hooks_out(self) -> None:
         while self._hooks:

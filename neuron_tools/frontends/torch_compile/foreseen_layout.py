@@ -18,11 +18,24 @@ from torch import fx
 def keep_foreseen_layouts(graph: fx.Graph) -> None:
     """Follow each operator that makes a new tensor by what lays it out as its traced value is."""
     for node in list(graph.nodes):
-        value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided and _is_made(node):
-            order = _order(value)
-            if order is not None:
-                _follow(graph, node, order)
+        order = memory_order(node)
+        if order is not None:
+            _follow(graph, node, order)
+
+
+def memory_order(node: fx.Node) -> tuple[int, ...] | None:
+    """The dimensions of a new tensor that an operator makes, the outermost in memory first.
+
+    Args:
+        node: With its traced value.
+
+    Returns:
+        None for views and changed arguments, tensors with gaps or without dimensions, and sizes that only
+        values tell.
+    """
+    value = node.meta.get("val")
+    is_strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    return _order(value) if is_strided and _is_made(node) else None
 
 
 def laid_out(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:

@@ -12,6 +12,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.frontends.torch_compile.foreseen_layout import memory_order
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framework_operation
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
@@ -53,7 +54,8 @@ def lower_graph(
 
     Returns:
         A module with one framework row per call of the graph. What cannot be lowered is a `custom_call`,
-        named in `warnings`. A result that is a view is its base, which stays in memory; results that are
+        named in `warnings`. A result that is a view is its base, which stays in memory; that of an
+        elementwise operator has its dimensions in the order in which they lie there. Results that are
         parameters, or views of them, are left out: they do not move.
     """
     calls = _operators(graph)
@@ -215,10 +217,22 @@ class _Walker:
             elif node.op == "get_attr":
                 self._values[node] = self._attribute(node)
             elif node.op == "output":
-                returned = fx.node.map_arg(node.args[0], _base_of) if self._bases else node.args[0]
-                self.outputs = _flat(fx.node.map_arg(returned, self._values.__getitem__))
+                self.outputs = _flat(fx.node.map_arg(node.args[0], self._result))
         made = [leaf for leaf in [*self.outputs, *self._builder.written] if isinstance(leaf, fx.Node)]
         return [node for node in dict.fromkeys(made) if node.op != "placeholder" and node.meta["val"].numel()]
+
+    def _result(self, node: fx.Node) -> Any:
+        """The value of an output of the graph.
+
+        Where outputs are memory, what an elementwise operator made has its dimensions in the order in which
+        they lie there: that of its input, often a product whose heads were moved forward, so nothing moves.
+        """
+        base = _base_of(node) if self._bases else node
+        value = self._values[base]
+        order = memory_order(base) if self._bases and _is_elementwise(base) else None
+        if order is None or order == tuple(range(len(order))) or not isinstance(value, fx.Node):
+            return value
+        return self._builder.call(torch.ops.aten.permute.default, (value, list(order)), {}, self._rows[base])
 
     def _call(self, node: fx.Node) -> Any:
         args, kwargs = fx.node.map_arg((tuple(node.args), dict(node.kwargs)), self._values.__getitem__)
@@ -294,6 +308,13 @@ def _is_operator(node: fx.Node) -> bool:
     return not isinstance(
         node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
     )
+
+
+def _is_elementwise(node: fx.Node) -> bool:
+    """Whether a call makes each element of a new tensor of one element of each argument."""
+    target: Any = node.target
+    is_pure = isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable
+    return is_pure and (torch.Tag.pointwise in target.tags or target is torch.ops.aten._to_copy.default)
 
 
 def _has_tensors(args: Any) -> bool:

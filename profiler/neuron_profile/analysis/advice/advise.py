@@ -29,6 +29,7 @@ _LAUNCHES = (
 )
 _NAMES = (
     "uncompiled",
+    "graph_breaks",
     "host_synchronisation",
     *_LAUNCHES,
     "growing_caches",

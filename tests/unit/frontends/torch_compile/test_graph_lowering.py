@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 
@@ -52,3 +53,16 @@ def test_rows_are_written_into_a_parameter_whose_dimensions_lie_in_another_order
     assert [module.values[value].type.shape for value in module.results] == [(2, 3, 4), (2, 8, 3, 4)]
     assert module.aliases == ((1, 0),)
     assert "transpose" not in {operation.opcode for operation in module.operations}
+
+
+def test_what_elementwise_operators_make_of_heads_is_returned_in_the_order_of_its_tokens():
+    def rotated(x, w):
+        heads = (x @ w.t()).view(2, 4, 2, 3).transpose(1, 2)
+        return (heads * 2).to(torch.bfloat16), heads.contiguous() * 2
+
+    graph, arguments = graph_of(rotated, torch.randn(8, 8), W)
+    module = lower_graph(graph, arguments, "forward")
+    assert [module.values[value].type.shape for value in module.results] == [(2, 4, 2, 3), (2, 2, 4, 3)]
+    first = lower_graph(*graph_of(lambda x, w: rotated(x, w)[0], torch.randn(8, 8), W), "forward")
+    turned = [operation for operation in optimise(first).operations if operation.opcode == "transpose"]
+    assert all(len(first.values[operation.results[0]].type.shape) == 2 for operation in turned)  # weights
