@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.graph import producers
+from neuron_tools.compiler.graph import producers, users
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.frozen import frozen
 
@@ -51,6 +51,7 @@ _EVALUATED: Mapping[str, Callable[..., Samples]] = {
     "log_plus_one": np.log1p, "exponential_minus_one": np.expm1, "sqrt": np.sqrt, "square": np.square,
     "convert": np.positive, "broadcast_in_dim": np.positive, "reshape": np.positive,
 }  # fmt: skip
+_MOVED = frozenset({"convert", "broadcast_in_dim", "reshape"})
 _CURVES = frozenset({"tanh", "logistic", "erf", "erfc", "exponential"})
 _COMPARISONS: Mapping[str, Callable[..., Samples]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
@@ -120,6 +121,7 @@ class _Search:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._made_by = producers(module)
+        self._used_by = users(module)
         self._constants = {
             op.results[0]: float(op.attributes["value"])
             for op in module.operations
@@ -131,12 +133,24 @@ class _Search:
         found: dict[int, Match] = {}
         absorbed: set[int] = set()
         for operation in reversed(self._module.operations):
-            if operation.opcode in _EVALUATED and id(operation) not in absorbed:
+            if operation.opcode not in _EVALUATED or id(operation) in absorbed:
+                continue
+            if not self._moves_what_others_read(operation):
                 match = self._match(operation)
                 if match is not None:
                     found[operation.results[0]] = match
                     absorbed.update(id(op) for op in match.absorbed)
         return found
+
+    def _moves_what_others_read(self, operation: Operation) -> bool:
+        """Whether an operation only moves or converts a value that others read: then that is the function."""
+        moved: Operation | None = operation
+        while moved is not None and moved.opcode in _MOVED:
+            (value,) = moved.operands
+            if len(self._used_by[value]) > 1 or value in self._module.results:
+                return True
+            moved = self._made_by.get(value)
+        return False
 
     def _match(self, operation: Operation) -> Match | None:
         cone = self._cone(operation)

@@ -48,6 +48,18 @@ def test_its_argument_may_be_computed():
     assert [op.opcode for op in module.operations if op.opcode in ("multiply", "add")] == ["multiply", "add"]
 
 
+def test_it_stands_for_all_that_read_it_where_one_widens_it():
+    """The gradient of a bias is a sum in fp32 of what products read as it is."""
+
+    def narrow_and_summed(x):
+        y = jax.nn.gelu(x)
+        return y, jnp.sum(y.reshape(64, 1024).astype(jnp.float32), 0)
+
+    module = recognised(narrow_and_summed, X.astype(jnp.bfloat16))
+    assert functions(module) == ["gelu"]
+    assert "tanh" not in {op.opcode for op in module.operations}
+
+
 @pytest.mark.parametrize("formula", [jax.nn.gelu, jax.nn.silu])
 def test_its_gradient_is_one_operation_too(formula):
     module = recognised(lambda x, g: jax.vjp(formula, x)[1](g), X, X)
