@@ -401,8 +401,8 @@ class _Fusion(Joining):
                     for read in (value, self._read_view(operation, value).root):
                         table.setdefault(read, set()).add(id(group))
         for value in self._module.results:
-            table.setdefault(value, set()).add(0)
-            table.setdefault(self._views.of(value).root, set()).add(0)
+            in_memory = value if value in self._group_of else self._views.of(value).root
+            table.setdefault(in_memory, set()).add(0)
         return table
 
     @staticmethod

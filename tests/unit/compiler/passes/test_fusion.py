@@ -3,7 +3,18 @@ import pytest
 from neuron_tools.compiler.passes.fusion import fuse
 from neuron_tools.compiler.passes.groups import Domain, Shape, reduction_domain
 from neuron_tools.compiler.passes.pipeline import optimise
-from tests.unit.compiler.modules import function, layer_norm, matmul, module, reduction, softmax
+from neuron_tools.records.program import Memory
+from tests.unit.compiler.modules import (
+    compiled,
+    function,
+    layer_norm,
+    matmul,
+    module,
+    moved,
+    reduction,
+    softmax,
+    tensor,
+)
 
 V = "tensor<64x128xf32>"
 
@@ -148,3 +159,16 @@ def test_what_is_computed_again_behind_a_barrier_runs_where_the_program_says(has
     first, second, late, last = (each.results[0] for each in read.operations if each.opcode == "dot_general")
     order = [group.operations[0].results[0] for group in fuse(optimise(read)).groups if group.kind == "dot"]
     assert order == ([first, second, late, last] if has_barrier else [first, late, second, last])
+
+
+def test_a_result_that_is_widened_is_stored_once():
+    """As gradients of weights under autocast: a product in bf16, returned in fp32."""
+    left, right, wide = tensor((512, 256), "bf16"), tensor((256, 512), "bf16"), tensor((512, 512))
+    product = tensor((512, 512), "bf16")
+    text = function(
+        f"%a: {left}, %b: {right}",
+        wide,
+        f"%p = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({left}, {right}) -> {product}",
+        f"%r = stablehlo.convert %p : ({product}) -> {wide}",
+    )
+    assert moved(compiled(text), Memory.SBUF, Memory.HBM) == 512 * 512 * 4
