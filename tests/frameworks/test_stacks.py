@@ -33,7 +33,7 @@ class Stack:
         script: Its name, where that is not the stack's.
         arguments: What it is called with.
         own_share: Least part of the device time on lines of the script that the user wrote.
-        starts: The package whose own script it starts in the ranks: there its lines are the user's.
+        starts: The folder beside the first package whose script runs in the ranks: its lines are the user's.
     """
 
     packages: Sequence[str] = ()
@@ -54,7 +54,7 @@ STACKS = {
     "lightning_fsdp": Stack(("lightning",), script="lightning_ranks", arguments=("fsdp",)),
     "fabric": Stack(("lightning",)),
     "torchtune_recipes": Stack(("torchtune", "kagglesdk")),
-    "torchtune_ranks": Stack(("torchtune", "kagglesdk"), starts="torchtune"),
+    "torchtune_ranks": Stack(("torchtune", "kagglesdk"), starts="recipes"),
     "lora": Stack(("peft",)),
     "diffusion": Stack(("diffusers", "peft")),
     "int8": Stack(("torchao",)),
@@ -124,8 +124,10 @@ def test_it_runs_on_the_device_with_the_cpus_values(
 
 def own_folder(name: str) -> Path:
     """Where the lines of a stack's user stand."""
-    package = STACKS[name].starts
-    return Path(str(importlib.import_module(package).__file__)).parent if package else FOLDER
+    stack = STACKS[name]
+    if not stack.starts:
+        return FOLDER
+    return Path(str(importlib.import_module(stack.packages[0]).__file__)).parents[1] / stack.starts
 
 
 def own_share(profile: Path, folder: Path) -> float:

@@ -16,9 +16,8 @@ late by a tile's time each."""
 
 def group_space(context: Context, group: Group) -> Space:
     """The space of a loop group and how it lies on the chip."""
-    item_bytes = max(
-        (chip_dtype(context.type_of(value).dtype).byte_count for value in group.shapes), default=4
-    )
+    types = (context.type_of(value).dtype for value in _in_tiles(context, group))
+    item_bytes = max((chip_dtype(dtype).byte_count for dtype in types), default=4)
     partitions = context.core.sbuf_partitions
     reductions = [op for op in group.operations if op.opcode in ("reduce", "moments")]
     if group.domain is None:
@@ -28,6 +27,13 @@ def group_space(context: Context, group: Group) -> Space:
     return row_space(
         group.domain, item_bytes, segment=segment, reduces_rows=reduces_rows, partitions=partitions
     )
+
+
+def _in_tiles(context: Context, group: Group) -> list[int]:
+    """What a loop's tiles hold: its values, or what it reads where it only sums that up over all rows."""
+    made = [value for value, shape in group.shapes.items() if shape is not Shape.LATE]
+    read = (context.plan.views.of(value).root for op in group.operations for value in op.operands)
+    return made or [root for root in read if root >= 0]
 
 
 def _segment(context: Context, group: Group, operation: Operation) -> int:

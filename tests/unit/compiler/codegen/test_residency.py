@@ -164,3 +164,27 @@ def test_a_loop_without_room_for_whole_rows_makes_room_before_it_cuts_them_up(st
 def test_moved_bytes_are_those_of_inputs_and_results_alone():
     program = compiled(product_and_softmax())
     assert moved(program, Memory.SBUF, Memory.HBM) == 2 * ROWS * WIDTH
+
+
+def test_what_is_only_summed_over_its_rows_is_read_on_chip_however_wide_the_sum():
+    """A bias gradient under autocast: bf16, which a product reads too, summed in fp32."""
+    left, right, other = (tensor(shape, "bf16") for shape in ((ROWS, 256), (256, WIDTH), (WIDTH, 256)))
+    full, wide, result = tensor((ROWS, WIDTH), "bf16"), tensor((ROWS, WIDTH)), tensor((ROWS, 256), "bf16")
+    dot, sums = "contracting_dims = [1] x [0]", tensor((WIDTH,))
+    lines = (
+        "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+        f"%p = stablehlo.dot_general %a, %b, {dot} : ({left}, {right}) -> {full}",
+        f"%g = stablehlo.tanh %p : {full}",
+        f"%q = stablehlo.dot_general %g, %c, {dot} : ({full}, {other}) -> {result}",
+        f"%w = stablehlo.convert %g : ({full}) -> {wide}",
+        f"%s = stablehlo.reduce(%w init: %zero) applies stablehlo.add across dimensions = [0] "
+        f": ({wide}, tensor<f32>) -> {sums}",
+    )
+    program = compiled(
+        f"func.func @main(%a: {left}, %b: {right}, %c: {other}) -> ({result}, {sums}) {{\n"
+        + "\n".join(lines)
+        + f"\nreturn %q, %s : {result}, {sums}\n}}"
+    )
+    operands = 2 * 256 * (ROWS + 2 * WIDTH)
+    assert moved(program, Memory.HBM, Memory.SBUF) == operands
+    assert moved(program, Memory.SBUF, Memory.HBM) == 2 * 256 * ROWS + 4 * WIDTH
