@@ -32,4 +32,6 @@ def _finding(broken: GraphBreak, count: int) -> Finding:
 
 
 def _sentence(hint: str) -> str:
-    return f"{hint.rstrip('.')}. " if hint else ""
+    """Dynamo's hint without the marks that it puts around code, which pages would show as they are."""
+    plain = hint.replace("`", "").rstrip(".")
+    return f"{plain}. " if plain else ""

@@ -9,7 +9,7 @@ from neuron_tools.records.graph_break import GRAPH_BREAK, GraphBreak
 from tests.fixtures.gpu_trace import gpu_document
 from tests.unit.profile.importers.importing import imported
 
-OF_A_LIBRARY = GraphBreak("/lib/loss.py", 12, "train.py", 4, "logging is not supported", "Ignore it.")
+OF_A_LIBRARY = GraphBreak("/lib/loss.py", 12, "train.py", 4, "logging is not supported", "Ignore `it`.")
 
 
 def test_a_break_is_told_at_the_users_line_with_dynamos_hint(tmp_path, monkeypatch):
