@@ -100,7 +100,7 @@ install_frameworks() {
     "$VENV/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { say "vLLM needs Python 3.11: its tests are skipped"; return; }
     rm -rf "$VENV/vllm"
     "$VENV/bin/python" -m pip install --quiet --no-compile --no-deps --target "$VENV/vllm" --requirement scripts/vllm_packages.txt >&2 ||
-        fail "pip could not install vLLM: see its message above; NEURON_TOOLS_VLLM names a folder that has it, empty: none."
+        fail "pip could not install vLLM (scripts/vllm_packages.txt): see its message above (network, disk space)."
 }
 
 case "${1:-}" in

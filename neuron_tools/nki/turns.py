@@ -9,6 +9,7 @@ from contextvars import copy_context
 from neuron_tools.nki.errors import TracingError
 
 Condition = Callable[[], bool]
+"""Whether what somebody waits for holds."""
 
 
 class Turns:

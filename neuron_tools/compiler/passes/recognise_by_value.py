@@ -133,9 +133,8 @@ class _Search:
         found: dict[int, Match] = {}
         absorbed: set[int] = set()
         for operation in reversed(self._module.operations):
-            if operation.opcode not in _EVALUATED or id(operation) in absorbed:
-                continue
-            if not self._moves_what_others_read(operation):
+            is_candidate = operation.opcode in _EVALUATED and id(operation) not in absorbed
+            if is_candidate and not self._moves_what_others_read(operation):
                 match = self._match(operation)
                 if match is not None:
                     found[operation.results[0]] = match
